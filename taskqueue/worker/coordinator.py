@@ -197,20 +197,27 @@ class Coordinator:
 
     def _announced_claim(self, now: float) -> Exchange | None:
         """Return a claim of announced tasks, if the last claim of all queues took everything."""
-        timetable = self.timetable
-        has_more = timetable.may_claim or self._reconciliation.is_needed or self.outage.is_on
+        if not self.timetable.announced or (claim := self._claim_alone(now)) is None:
+            return None
+        queues, self.timetable.announced = self.timetable.announced, set()
+        claim.announced = self._state.queues.serving(queues)
+        return claim
+
+    def standing_claim(self, now: float) -> Exchange | None:
+        """Return a claim of tasks that may be announced while this thread sleeps."""
+        if self.is_waiting or self._recorder.is_busy or self._state.limits:
+            return None
+        return self._claim_alone(now)
+
+    def _claim_alone(self, now: float) -> Exchange | None:
+        """Return a claim, if nothing else goes before or with it."""
+        has_more = self.timetable.may_claim or self._reconciliation.is_needed or self.outage.is_on
         has_more = has_more or bool(self._pending.outcomes or self._pending.unsure)
-        want = self._recorder.wanted(now) if timetable.announced and not has_more else 0
+        want = 0 if has_more else self._recorder.wanted(now)
         if not want:
             return None
-        queues, timetable.announced = timetable.announced, set()
         unknown = self._pending.unknown_names(now, limit=self._unknown_limit)
-        return Exchange(
-            announced=self._state.queues.serving(queues),
-            want=want,
-            unknown=unknown,
-            room=timetable.room(),
-        )
+        return Exchange(want=want, unknown=unknown, room=self.timetable.room())
 
     def _all_else(self, now: float, arriving: int) -> Exchange:
         """Return a request with everything that must be written, and a claim of all queues."""

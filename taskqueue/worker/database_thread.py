@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
@@ -17,13 +18,14 @@ from django.db import DatabaseError, InterfaceError
 
 from taskqueue.core.outcomes import Outcome
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.notify import Listener
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.transient_errors import is_outage
 from taskqueue.engine.workflows.any_workflows import is_any_running
 from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.late_imports import PAUSE, LateImports
+from taskqueue.worker.standing import StandingClaim
+from taskqueue.worker.wakeup import WakePipe
 from taskqueue.worker.worker_session import WorkerSession
 from taskqueue.worker.workflows import StepEnds, give_inputs
 
@@ -34,6 +36,8 @@ logger = logging.getLogger("taskqueue.worker")
 
 # Seconds between two looks for unannounced tasks.
 POLL_LISTENING, POLL_BLIND, POLL_SQLITE = 2.0, 1.0, 0.25
+# Seconds after a notification that began no claim, in which others wait to be heard together.
+HEAR_TOGETHER = 0.003
 
 
 class DatabaseThread:
@@ -46,6 +50,7 @@ class DatabaseThread:
         make_duties: Callable[[], Duties] | None = None,
         imports: LateImports | None = None,
         step_ends: StepEnds | None = None,
+        standing: StandingClaim | None = None,
     ) -> None:
         self._session = session
         self._imports = imports or LateImports()
@@ -53,10 +58,13 @@ class DatabaseThread:
         self._duties: Duties | None = None
         self._step_ends = step_ends or StepEnds(self._imports)
         self._wake = wake
+        self._standing = standing or StandingClaim(deque(), lambda heard: ())
+        self._is_sent = WakePipe()
         self._requests: SimpleQueue[Exchange | None] = SimpleQueue()
         self._reports: SimpleQueue[Exchange] = SimpleQueue()
         self.under_way: Exchange | None = None
         self.sent_at = 0.0  # When the last request was sent, by the monotonic clock.
+        self._lost: Exception | None = None
         self._is_outage = False  # Whether the database was away at the last request.
         self.thread = threading.Thread(target=self._run, name="taskqueue-database", daemon=True)
         self.thread.start()
@@ -67,7 +75,23 @@ class DatabaseThread:
         """Begin a request; the previous one must have been reported."""
         self.under_way = request
         self.sent_at = time.monotonic()
+        self._put(request)
+
+    def _put(self, request: Exchange | None) -> None:
         self._requests.put(request)
+        if self.owns_session:
+            self._is_sent.wake()
+
+    def leave(self, claim: Exchange) -> None:
+        """Let this claim begin by itself if tasks are announced, until `take_back`."""
+        self._standing.leave(claim)
+
+    def take_back(self) -> bool:
+        """Withdraw the claim that was left. Return whether it has begun, as the present request."""
+        if (begun := self._standing.take_back()) is None:
+            return False
+        self.under_way, self.sent_at = begun, time.monotonic()
+        return True
 
     def overtake(self) -> None:
         """Note that a batch was recorded while the present request is under way."""
@@ -76,10 +100,20 @@ class DatabaseThread:
 
     def report(self) -> Exchange | None:
         """Return the report of the request under way, once it is ready."""
-        if self.under_way is None or self._reports.empty():
+        if self.under_way is None or not self.has_report:
             return None
         self.under_way = None
         return self._reports.get()
+
+    @property
+    def has_report(self) -> bool:
+        """Whether a report is ready."""
+        return not self._reports.empty()
+
+    def take_lost(self) -> Exception | None:
+        """Return the error by which the connection was lost, if no request was under way."""
+        lost, self._lost = self._lost, None
+        return lost
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -87,13 +121,8 @@ class DatabaseThread:
         return self.under_way.outcomes if self.under_way else []
 
     @property
-    def listener(self) -> Listener | None:
-        """The listener; only between two requests, which have the connection to themselves."""
-        return self._session.listener if self.under_way is None else None
-
-    @property
     def owns_session(self) -> bool:
-        """Whether the session is known to be the worker's alone; this may be asked at any time."""
+        """Whether the session is known to be the worker's alone; then this thread listens."""
         return self._session.listener is not None
 
     @property
@@ -101,17 +130,7 @@ class DatabaseThread:
         """Seconds between two looks for unannounced tasks, unless an option sets them."""
         if is_sqlite(project_connection()):
             return POLL_SQLITE
-        return POLL_LISTENING if self.listener else POLL_BLIND
-
-    def hear(self) -> Exception | None:
-        """Read notifications between two requests. Return the error if the connection is lost."""
-        if self.listener is not None:
-            try:
-                self.listener.hear()
-            except (DatabaseError, InterfaceError, OSError) as error:
-                self._session.close()
-                return error
-        return None
+        return POLL_LISTENING if self.owns_session else POLL_BLIND
 
     def cancel(self) -> None:
         """Ask the server to cancel the statement under way; the request then ends with an error."""
@@ -120,13 +139,37 @@ class DatabaseThread:
 
     def stop(self) -> None:
         """End the thread, unless a database call holds it up."""
-        self._requests.put(None)
+        self._put(None)
         self.thread.join(timeout=5)
+        if not self.thread.is_alive():
+            self._is_sent.close()
 
     # In the thread
 
+    def _next(self) -> Exchange | None:
+        """Wait for a request, and hear notifications meanwhile, which may begin a standing claim.
+
+        Only this thread uses the connection, whether a request is under way or not.
+        """
+        while (listener := self._session.listener) is not None and self._requests.empty():
+            try:
+                if self._is_sent.wait_beside(listener.fileno()):
+                    listener.hear()
+            except Exception as error:  # The driver's own ones too.
+                self._session.close()
+                self._lost = error
+                self._wake()
+            if (claim := self._standing.begin()) is not None:
+                self._wake()  # It gets ready for the report while the server works.
+                return claim
+            if self._standing.is_announced:
+                self._wake()
+                # Each turn of the main thread takes in all that was heard before it.
+                self._is_sent.wait(HEAR_TOGETHER)
+        return self._requests.get()
+
     def _run(self) -> None:
-        while (exchange := self._requests.get()) is not None:
+        while (exchange := self._next()) is not None:
             try:
                 self._session.carry_out(exchange)
                 if exchange.may_advance:

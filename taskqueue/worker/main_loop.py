@@ -6,7 +6,7 @@ import gc
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from taskqueue.worker.receiving import Receiver
 from taskqueue.worker.recorder import Recorder
 from taskqueue.worker.requests import Requests
 from taskqueue.worker.shutdown import Shutdown
+from taskqueue.worker.standing import StandingClaim
 from taskqueue.worker.state import WorkerState, this_host
 from taskqueue.worker.stopping import Stopper
 from taskqueue.worker.wakeup import Reloader, Signals, WakePipe, Watch
@@ -67,8 +68,14 @@ class MainLoop:
         make_duties = partial(_make_duties, state, tally, self._examiner)
         imports = LateImports()
         step_ends = StepEnds(imports)
+        standing = StandingClaim(state.heard, self._queues_to_claim)
         self._database = DatabaseThread(
-            session, state.wake, make_duties, imports=imports, step_ends=step_ends
+            session,
+            state.wake,
+            make_duties,
+            imports=imports,
+            step_ends=step_ends,
+            standing=standing,
         )
         self._batches = DatabaseThread(
             batch_session, state.wake, imports=imports, step_ends=step_ends
@@ -90,8 +97,6 @@ class MainLoop:
             coordinator=self._coordinator, heartbeat=self._heartbeat, stopper=self._stopper,
             signals=signals, shutdown=self._shutdown,
         )  # fmt: skip
-        # The socket of the database connection, while it is watched for notifications.
-        self._listener: int | None = None
 
     def start(self) -> None:
         """Start the children, once their template has loaded, and the heartbeat."""
@@ -136,7 +141,7 @@ class MainLoop:
         return pool.trouble or ("" if pool.ready else "no child takes orders")
 
     def _hear(self, payload: str) -> None:
-        """Keep a notification, in whichever thread uses the database connection."""
+        """Keep a notification, in the database thread."""
         if payload == STOP:
             self._heartbeat.hurry()
         else:
@@ -170,8 +175,11 @@ class MainLoop:
     # Taking in what came
 
     def _take_report(self, now: float) -> None:
+        if (error := self._database.take_lost()) is not None:
+            self._coordinator.outage.begin(error, now)
         # A request answers what was heard before its report.
-        self._take_heard(now)
+        if heard := self._state.take_heard():
+            self._coordinator.timetable.hear(heard, now)
         is_idle = not self._dispatcher.held
         jobs = self._coordinator.take_in(now)
         if jobs is None:
@@ -182,14 +190,6 @@ class MainLoop:
             self._dispatcher.dispatch(now)
         if any(job.ping_seconds is not None or job.lease_seconds is not None for job in jobs):
             self._heartbeat.hurry()
-        # Between two requests the connection is watched for notifications.
-        if self._database.listener is not None:
-            self._listener = self._database.listener.fileno()
-            self._watch.add(self._listener, self._on_notification)
-
-    def _take_heard(self, now: float) -> None:
-        if heard := self._state.take_heard():
-            self._coordinator.timetable.hear(heard, now)
 
     # Acting on what is due
 
@@ -201,14 +201,10 @@ class MainLoop:
         self._dispatcher.rebalance(now)
         self._dispatcher.dispatch(now)
         self._recorder.send(now)
-        self._send(now)
+        if self._coordinator.is_due(now):
+            self._coordinator.send(now)
         if self._state.is_stopping:
             self._shutdown.cancel_overdue(now)
-
-    def _send(self, now: float) -> None:
-        if self._coordinator.is_due(now):
-            self._ignore_listener()
-            self._coordinator.send(now)
 
     @property
     def _is_asking(self) -> bool:
@@ -239,8 +235,15 @@ class MainLoop:
             # Messages of children meanwhile are handled together.
             self._wake_pipe.wait(min(pause, GATHER))
             pause = 0.0
-        for on_ready in self._watch.wait(pause):
+        if (claim := self._coordinator.standing_claim(now)) is not None:
+            self._database.leave(claim)
+        ready = self._watch.wait(pause)
+        # First of all: until here nothing has changed that the claim depends on.
+        has_begun = self._database.take_back()
+        for on_ready in ready:
             on_ready()
+        if has_begun and not (self._dispatcher.held or self._database.has_report):
+            self._wake_pipe.wait(GATHER)  # Nothing runs, so the report is next.
         self._sockets.watch_outgoing(self._pool.children)
 
     def _moments(self, now: float) -> Iterator[float]:
@@ -260,25 +263,15 @@ class MainLoop:
         if not self._coordinator.is_waiting:
             yield self._coordinator.next_at(now)
 
-    def _ignore_listener(self) -> None:
-        if self._listener is not None:
-            self._watch.remove(self._listener)
-            self._listener = None
+    def _queues_to_claim(self, heard: set[str]) -> Sequence[str]:
+        """Return the queues to claim from at once; none if this thread has something to do first.
 
-    def _on_notification(self) -> None:
-        if error := self._database.hear():
-            self._ignore_listener()
-            self._coordinator.outage.begin(error, time.monotonic())
-            return
-        if self._requests.are_any:
-            return  # The next turn takes them in, and claims nothing if it must stop.
-        # The claim goes before all else that a turn looks at.
-        now = time.monotonic()
-        self._take_heard(now)
-        self._send(now)
-        if self._coordinator.is_waiting and not self._dispatcher.held:
-            # Nothing runs, and the database thread need not wait for this one's turn to end.
-            self._wake_pipe.wait(GATHER)
+        The database thread calls this, while this one sleeps. Signals and pings that ask something
+        of the worker wake this one, which heeds them before it claims.
+        """
+        if self._wake_pipe.is_woken:
+            return ()
+        return self._coordinator.timetable.queues_to_claim(heard)
 
 
 def _make_duties(state: WorkerState, tally: Tally, examiner: Examiner) -> Duties:

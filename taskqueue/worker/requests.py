@@ -40,21 +40,6 @@ class Requests:
         self._signals = signals
         self._shutdown = shutdown
 
-    @property
-    def are_any(self) -> bool:
-        """Whether something was asked of the worker that it has not taken in yet."""
-        state = self._state
-        return (
-            state.is_replaced
-            or (state.wanted is not None and state.wanted != state.taken_up)
-            or (state.request != "") != state.is_quiet
-            or (self._stops > 0 and not state.is_stopping)
-        )
-
-    @property
-    def _stops(self) -> int:
-        return self._signals.count + STOPS.get(self._state.request, 0)
-
     def take_in(self, now: float) -> None:
         """Apply wanted changes, become quiet or resume, and begin to stop."""
         state, is_quiet = self._state, self._state.request != ""
@@ -63,7 +48,7 @@ class Requests:
             self._pool.resize()
             self._coordinator.timetable.look_again()
             self._heartbeat.hurry()
-        stops = self._stops
+        stops = self._signals.count + STOPS.get(state.request, 0)
         if is_quiet != state.is_quiet:
             state.is_quiet = is_quiet
             if is_quiet:

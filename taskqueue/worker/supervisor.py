@@ -56,7 +56,7 @@ def run_worker(
     with (
         closing(WakePipe()) as wake_pipe,
         closing(Watchdog()) as watchdog,
-        Signals(wake_pipe.wake) as signals,
+        Signals(wake_pipe.wake, writer=wake_pipe.writer) as signals,
     ):
         state = WorkerState(options, settings, meter, wake_pipe.wake)
         dispatcher = Dispatcher(state, Pool(state, watchdog, template))

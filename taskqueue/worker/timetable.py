@@ -78,6 +78,15 @@ class Timetable:
             self.announced.update(names)
             self.serve_duties_by(now + DUTIES_AFTER)
 
+    def queues_to_claim(self, heard: set[str]) -> list[str]:
+        """Return the queues to claim from at once; none if the claim must look at others too.
+
+        Unlike everything else here, the database thread calls this, while the main thread sleeps.
+        """
+        names = self._state.queues.serving(heard)
+        is_other = ANYWHERE in heard or PLACES in heard
+        return [] if is_other or self._state.queues.is_outranked(names) else names
+
     def look_again(self) -> None:
         """Claim again, because there may be new tasks."""
         self.may_claim = True
@@ -181,6 +190,7 @@ class Timetable:
         if report.announced:
             # Unannounced tasks are next; if others were faster, there may be no more.
             self.may_claim, self.is_dry = True, False
+            self.serve_duties_by(now + DUTIES_AFTER)
             self.look_at = now + LOOK_AFTER if count else now
             if not count:
                 self.look_again()

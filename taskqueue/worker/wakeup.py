@@ -36,6 +36,11 @@ class WakePipe:
         """Return the end to wait on."""
         return self._read
 
+    @property
+    def writer(self) -> int:
+        """The end that wakes."""
+        return self._write
+
     def wake(self) -> None:
         """Wake the waiting thread."""
         with suppress(OSError):  # It is full, or closed.
@@ -44,6 +49,23 @@ class WakePipe:
     def wait(self, seconds: float) -> None:
         """Wait until it is woken, or the time is over."""
         self._poll.poll(max(0.0, seconds) * 1000)
+
+    def wait_beside(self, source: int) -> bool:
+        """Wait until it is woken or the source is readable. Return whether the source is."""
+        poll = select.poll()
+        poll.register(self._read, select.POLLIN)
+        poll.register(source, select.POLLIN)
+        ready = dict(poll.poll())
+        if self._read in ready:
+            self.clear()
+        return source in ready
+
+    @property
+    def is_woken(self) -> bool:
+        """Whether it was woken since it was last cleared. Any thread may ask."""
+        poll = select.poll()  # Its own: one that another thread waits with refuses this one.
+        poll.register(self._read, select.POLLIN)
+        return bool(poll.poll(0))
 
     def clear(self) -> None:
         """Reset the wake-up."""
@@ -139,21 +161,27 @@ T = TypeVar("T")
 class Signals:
     """Counts stopping signals while a worker runs, and wakes it.
 
+    The interpreter itself writes to `writer`, if one is given, as soon as a signal arrives: then
+    other threads know of it before the main thread has run a handler.
+
     After the first signal, later ones are ignored even after that time: the process is ending, and
     another signal must not change its exit code.
     """
 
-    def __init__(self, wake: Callable[[], None]) -> None:
+    def __init__(self, wake: Callable[[], None], *, writer: int = -1) -> None:
         self._wake = wake
+        self._writer = writer
         self._before: dict[signal.Signals, Any] = {}
         self.count = 0
 
     def __enter__(self) -> Signals:
         for number in STOPPING_SIGNALS:
             self._before[number] = signal.signal(number, self._on_signal)
+        self._writer = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         return self
 
     def __exit__(self, *exception: object) -> None:
+        signal.set_wakeup_fd(self._writer)
         for number, handler in self._before.items():
             was_told = self.count or signal.getsignal(number) is signal.SIG_IGN
             signal.signal(number, signal.SIG_IGN if was_told else handler)

@@ -26,13 +26,15 @@ class PlayedThread:
     def __init__(self) -> None:
         self.under_way: Exchange | None = None
         self._answer: Exchange | None = None
-        self.listener = None
         self.owns_session = True
         self.poll_interval = 2.0
 
     def send(self, request: Exchange) -> None:
         assert self.under_way is None
         self.under_way = request
+
+    def take_lost(self) -> None:
+        """The connection is never lost."""
 
     @property
     def outcomes(self) -> list[Outcome]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,16 +18,13 @@ from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.engine.notify import ANYWHERE, PLACES, STOP, Listener, notify
 from taskqueue.engine.statement import fetch
-from taskqueue.engine.workers import Wanted
 from taskqueue.models import Lease, Queue, Worker
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.main_loop import MainLoop
 from taskqueue.worker.quotas import QueueQuotas
 from taskqueue.worker.recorder import LINGER, LONG_LINGER
-from taskqueue.worker.requests import Requests
 from taskqueue.worker.timetable import DUTIES_AFTER, FIRST_DUTIES, LOOK_AFTER
-from taskqueue.worker.wakeup import WakePipe
 from tests.conftest import StartWorker
 from tests.engine.steps import LEASE
 from tests.engine.test_workers import registered
@@ -59,50 +55,20 @@ def test_an_announced_queue_is_claimed_alone_then_all_others_then_the_duties_are
     assert kind(worker.next_request(NOW + DUTIES_AFTER)) == "duties"
 
 
-class HearingLoop(MainLoop):
-    """A loop whose worker rests, and hears of tasks of the queue `mail` and of no signal."""
-
-    def __init__(self, worker: PlayedWorker) -> None:
-        self._state, self._dispatcher = worker.dispatcher.state, worker.dispatcher
-        self._coordinator, self._database = worker.coordinator, worker.thread
-        self._listener, self._wake_pipe = None, WakePipe()
-        self._wake_pipe.wake()
-        self.signals: Any = SimpleNamespace(count=0)
-        others: dict[str, Any] = dict.fromkeys(("leases", "heartbeat", "stopper", "shutdown"))
-        self._requests = Requests(
-            worker.dispatcher, **others, coordinator=worker.coordinator, signals=self.signals
-        )
-        worker.thread.hear = lambda: self._state.heard.append("mail")
-
-    def hear(self) -> None:
-        self._on_notification()
-        self._wake_pipe.close()
-
-
-def test_an_idle_worker_claims_and_hands_out_before_its_loop_looks_at_anything_else() -> None:
+def test_an_idle_worker_hands_out_what_it_claims_before_its_loop_looks_at_anything_else() -> None:
     worker = PlayedWorker(slots=2).rest()
     handed_out: list[int] = []
     worker.dispatcher.add = lambda jobs: handed_out.extend(job.lease_id for job in jobs)
     worker.dispatcher.dispatch = lambda now: handed_out.append(-1)
-    loop = HearingLoop(worker)
-    loop.hear()
-    assert kind(worker.thread.under_way) == "claim mail"
+    loop = MainLoop.__new__(MainLoop)
+    loop._state, loop._dispatcher = worker.dispatcher.state, worker.dispatcher
+    loop._coordinator, loop._database = worker.coordinator, worker.thread
+    loop._state.heard.append("mail")
+    loop._take_report(NOW)
+    assert kind(worker.next_request()) == "claim mail"
     worker.thread.answer(1)
     loop._take_report(NOW)
     assert handed_out == [0, -1]
-
-
-@pytest.mark.parametrize("asked", ["signal", "stop", "quiet", "other queues", "replaced"])
-def test_what_a_worker_is_asked_goes_before_the_claim_of_what_it_hears(asked: str) -> None:
-    worker = PlayedWorker(slots=2).rest()
-    loop, state = HearingLoop(worker), worker.dispatcher.state
-    loop.signals.count = int(asked == "signal")
-    state.request = asked if asked in ("stop", "quiet") else ""
-    state.wanted = Wanted(None, "other", None, None, "now") if asked == "other queues" else None
-    state.is_replaced = asked == "replaced"
-    loop.hear()
-    assert worker.thread.under_way is None
-    assert list(state.heard) == ["mail"]
 
 
 def test_places_under_limits_are_looked_for_where_a_slot_is_free_and_the_duties_wait() -> None:
