@@ -13,7 +13,7 @@ from typing import Any
 from taskqueue.core.retries import from_snapshot
 from taskqueue.declarations.option_forms import option_to_json
 from taskqueue.declarations.options import SNAPSHOT, Options
-from taskqueue.declarations.snapshots import EMPTY, STEP, is_storable, loaded
+from taskqueue.declarations.snapshots import EMPTY, STEP, is_storable, loaded, misfit
 
 # Added for the tasks of a schedule, for the body to know.
 RUN = ("schedule", "nominal_at")
@@ -40,6 +40,8 @@ def unknown_in(snapshot: Mapping[str, Any]) -> str:
     """Return the option that only a newer version knows; empty if there is none."""
     for name in sorted(snapshot.keys() - KEYS):
         return repr(name)
+    if found := misfit(snapshot):
+        return found
     try:
         from_snapshot(snapshot.get("backoff"))
     except (KeyError, TypeError, ValueError):

@@ -29,6 +29,18 @@ def loaded(text: str) -> Any:
     return json.loads(text)
 
 
+# Options that a worker computes with before their definition is asked.
+NUMBERS = ("timeout", "max_memory", "stop_grace", "kill_grace")
+
+
+def misfit(snapshot: Mapping[str, Any]) -> str:
+    """Return an option that must be a number and is none, as of a newer version; else empty."""
+    for name in NUMBERS:
+        if not isinstance(snapshot.get(name, 0), int | float | None):
+            return f"{name}={snapshot[name]!r}"
+    return ""
+
+
 def retries(snapshot: Mapping[str, Any], exception_class: type[BaseException]) -> bool:
     """Return whether a failure of that class may be retried, by the names of classes.
 

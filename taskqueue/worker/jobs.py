@@ -19,8 +19,8 @@ FENCE = 0.6
 def _told_by(options: str) -> Mapping[str, Any]:
     """Return a job's attributes that depend on its options; jobs of one definition share them."""
     snapshot = snapshots.loaded(options)
-    # Invalid stored options must not end a worker.
-    if not isinstance(snapshot, dict):
+    # Invalid stored options must not end a worker; the child parks the task.
+    if not isinstance(snapshot, dict) or snapshots.misfit(snapshot):
         return {}
     return {
         "snapshot": snapshot,

@@ -10,11 +10,16 @@ import pytest
 
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.core.retries import Fixed
+from taskqueue.declarations.snapshots import NUMBERS
 from taskqueue.engine.tally import Tally
 from taskqueue.worker.bodies.context import Context
 from taskqueue.worker.bodies.execution import Attempt
+from taskqueue.worker.bodies.interrupts import TimeLimits
+from taskqueue.worker.bodies.memory_room import MemoryRoom
 from taskqueue.worker.bodies.order import Order
+from taskqueue.worker.jobs import Job
 from tests.sample.tasks import add, fail
+from tests.worker.test_jobs import CLAIMED, NOW
 
 
 def run(name: str, options: Any, args: str = "[]") -> Outcome:
@@ -44,6 +49,7 @@ def run(name: str, options: Any, args: str = "[]") -> Outcome:
         (fail.name, {"backoff": {"policy": "fixed", "slope": 1}}, "'slope': 1"),
         (fail.name, {"backoff": {"policy": "fixed", "seconds": -1}}, "'seconds': -1"),
         (fail.name, {"backoff": {}, "timeout": 1, "zzz": 1}, "the option 'zzz'"),
+        *((fail.name, {name: "5 s"}, f"the option {name}='5 s'") for name in NUMBERS),
     ],
 )
 def test_what_this_version_does_not_know_is_parked_before_the_body_starts(
@@ -65,3 +71,16 @@ def test_what_this_version_knows_runs() -> None:
     assert (failed.kind, failed.delay) == (OutcomeKind.FAILED, 3.0)
     assert failed.started is not None
     assert failed.started <= failed.ended <= time.monotonic()
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_limit_that_is_no_number_ends_neither_the_worker_nor_its_child(name: str) -> None:
+    options = json.dumps({name: "5 s", "timeout_from": "progress"})
+    claimed = CLAIMED._replace(options=options, deadline_in=None)
+    job = Job(claimed, NOW)
+    job.start(NOW)
+    job.progressed(NOW + 1)
+    assert (job.limit_at, job.check_memory_at) == (None, None)
+    order = Order._make(job.order)
+    TimeLimits(pytest.fail).add(order)
+    assert MemoryRoom().has_room(order)

@@ -81,7 +81,7 @@ class TimeLimits:
         if not order.options and order.deadline_at is None:
             return
         options = snapshots.loaded(order.options) if order.options else {}
-        timeout = options.get("timeout")
+        timeout = None if snapshots.misfit(options) else options.get("timeout")
         limits = []
         if timeout is not None:
             renews = options.get("timeout_from") == "progress"

@@ -22,7 +22,8 @@ class MemoryRoom:
         """Return whether the body may begin here after others have run."""
         if "max_memory" not in order.options or self._at_first is None:
             return True
-        limit = snapshots.loaded(order.options).get("max_memory")
+        options = snapshots.loaded(order.options)
+        limit = None if snapshots.misfit(options) else options.get("max_memory")
         size = resident_bytes(os.getpid())
         if not limit or size is None:
             return True
