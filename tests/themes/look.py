@@ -72,6 +72,7 @@ def shown(addresses: dict[str, str], cookie: dict[str, str], folder: Path | None
                         f"{name}: {selector} is not seen" for selector in _unseen(page, seen)
                     )
                 yield from (f"{name}: the button {text!r} is cut off" for text in _cut_off(page))
+                yield from (f"{name}: the button {text!r} is pale" for text in _pale(page))
                 if folder:
                     page.screenshot(path=folder / f"{name}-{size}.png", full_page=True)
             context.close()
@@ -89,6 +90,29 @@ def _cut_off(page: Any) -> list[str]:
         .map((each) => each.textContent.trim())"""
     found: list[str] = page.locator("[class*=taskqueue]").locator(buttons).evaluate_all(script)
     return [text for text in found if text]
+
+
+PALE = """(all) => {
+    const channels = (color) => color.match(/[\\d.]+/g).map(Number);
+    const luminance = (color) => channels(color).slice(0, 3)
+        .map((each) => each / 255)
+        .map((each) => (each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4))
+        .reduce((sum, each, place) => sum + each * [0.2126, 0.7152, 0.0722][place], 0);
+    return all.filter((each) => {
+        const { color, backgroundColor, backgroundImage } = getComputedStyle(each);
+        if ((channels(backgroundColor)[3] ?? 1) < 1 || backgroundImage !== "none") {
+            return false;
+        }
+        const [light, dark] = [luminance(color), luminance(backgroundColor)].sort((a, b) => b - a);
+        return (light + 0.05) / (dark + 0.05) < 3;
+    }).map((each) => each.textContent.trim());
+}"""
+
+
+def _pale(page: Any) -> list[str]:
+    """The texts of our forms' buttons that hardly stand out from their ground."""
+    found: list[str] = page.locator(".taskqueue-form button").evaluate_all(PALE)
+    return found
 
 
 def _unseen(page: Any, seen: tuple[str, ...]) -> Iterator[str]:
