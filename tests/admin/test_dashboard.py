@@ -135,7 +135,7 @@ def test_counts_lead_to_the_tasks_of_that_status(rows: Rows, log_in_as: LogIn) -
         assert f'href="{reverse("admin:taskqueue_task_changelist")}?status={status}"' in counts
 
 
-def test_idle_is_told_from_dead(log_in_as: LogIn) -> None:
+def test_idle_workers_are_distinguished_from_dead_ones(log_in_as: LogIn) -> None:
     client = log_in_as("viewer")
     assert "No workers running" in words(region(read(client), "state"))
     worker = make_worker("worker-1")

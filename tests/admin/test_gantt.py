@@ -56,7 +56,7 @@ def test_bars_stand_where_they_ran() -> None:
     assert shown["height"] == 42
 
 
-def test_filters_stay_in_the_form_and_a_wrong_end_is_told(log_in_as: LogIn) -> None:
+def test_filters_stay_in_the_form_and_a_wrong_end_is_reported(log_in_as: LogIn) -> None:
     ran(2, 1)
     client = log_in_as("staff", "view_lease", "view_task")
     page = read(client, PAGE + "?span=1h&worker=other")

@@ -128,7 +128,7 @@ def test_a_secret_is_never_shown_and_is_written_again_with_others(
     assert "another" not in Audit.objects.latest("id").detail
 
 
-def test_arguments_that_cannot_be_are_told_at_their_field(log_in_as: LogIn) -> None:
+def test_invalid_arguments_are_reported_at_their_field(log_in_as: LogIn) -> None:
     task, client = add.enqueue(1), log_in_as("superuser")
     before = state()
     for given in ({"arg_a": "x"}, {"arg_a": ""}, {"arg_b": EVIL}, {"deadline": "soon"},
