@@ -123,7 +123,7 @@ def test_a_chart_has_a_title_a_description_and_labels() -> None:
     assert set(labels) <= set(drawn(chart).itertext())
 
 
-def test_what_failed_has_a_pattern_besides_its_colour() -> None:
+def test_failures_have_a_pattern_besides_their_colour() -> None:
     chart = outcomes_chart(make_series([1], [1], [1], [1]), key="mine")
     fills = [bar.get("fill") for bar in bars(chart)]
     assert fills == [

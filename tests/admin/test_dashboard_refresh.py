@@ -94,7 +94,7 @@ def test_a_logged_out_user_gets_no_content(log_in_as: LogIn) -> None:
     assert ask(client, etag).status_code == 302
 
 
-def test_who_may_not_view_it_any_more_is_refused(log_in_as: LogIn) -> None:
+def test_a_user_without_the_permission_is_refused(log_in_as: LogIn) -> None:
     client = log_in_as("staff")
     assert ask(client, '"any"').status_code == 403
 

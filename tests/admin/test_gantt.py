@@ -71,7 +71,9 @@ def test_it_takes_both_permissions(log_in_as: LogIn) -> None:
     assert log_in_as("staff", "view_lease").get(PAGE).status_code == 403
 
 
-def test_what_is_cut_is_said(log_in_as: LogIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_says_that_it_is_truncated(
+    log_in_as: LogIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("taskqueue.monitoring.gantt.MOST_BARS", 1)
     ran(5, 1)
     ran(4, 1)

@@ -78,7 +78,7 @@ def test_another_task_shows_its_own_fields_before_anything_is_saved(log_in_as: L
     assert (made.task_name, made.args) == (echo.name, [7])
 
 
-def test_what_is_saved_again_stays_as_it_is(log_in_as: LogIn) -> None:
+def test_saving_without_a_change_keeps_the_values(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     schedule = simple_schedule(task=add, args=[1], kwargs={"b": 2})
     before = Schedule.objects.values().get()

@@ -93,7 +93,7 @@ def posted(form: Any, **changes: Any) -> dict[str, Any]:
     return values | changes
 
 
-def test_what_is_written_is_what_is_stored(log_in_as: LogIn) -> None:
+def test_the_form_stores_the_written_values(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     client.post(
         url("schedule", "add"),

@@ -257,7 +257,7 @@ def test_what_a_slow_worker_has_judged_counts_though_others_have_taken_the_rule_
     assert Incident.objects.get().good_looks == 1
 
 
-def test_what_was_judged_long_ago_changes_nothing() -> None:
+def test_an_old_judgement_changes_nothing() -> None:
     make_worker()
     make_rule()
     (rule,), taken_at = take_up(connection)

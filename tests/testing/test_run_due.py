@@ -202,7 +202,7 @@ def test_an_endless_loop_is_reported() -> None:
     assert len(run_due(snooze, limit=2)) == 2
 
 
-def test_what_bodies_enqueue_is_run_too() -> None:
+def test_tasks_that_bodies_enqueue_are_run_too() -> None:
     play["x"] = lambda: str(add.enqueue(1).id)
     perform.enqueue("x")
     assert [run.name for run in run_due()] == [perform.name, add.name]
