@@ -151,7 +151,9 @@ def test_each_worker_of_a_task_of_several_has_its_own() -> None:
     ("state", "error"),
     [({1, 2}, UnsupportedType), (float("nan"), InvalidArguments), ("x" * 99, InvalidArguments)],
 )
-def test_what_is_too_large_or_no_json_is_refused(state: Any, error: type[Exception]) -> None:
+def test_checkpoints_that_are_too_large_or_no_json_are_refused(
+    state: Any, error: type[Exception]
+) -> None:
     noop.enqueue()
     lease_id = claim_one().lease_id
     with override_settings(TASKQUEUE={"MAX_CHECKPOINT": 100}), pytest.raises(error, match="check"):

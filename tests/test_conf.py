@@ -290,7 +290,7 @@ def test_all_mistakes_are_found_at_once() -> None:
 
 
 @pytest.mark.parametrize("raw", [None, [], "x", 5])
-def test_what_is_no_dict_is_a_mistake_and_the_defaults_stand(raw: Any) -> None:
+def test_a_value_that_is_no_dict_is_an_error_and_the_defaults_apply(raw: Any) -> None:
     settings, (mistake,) = parse(raw)
     assert "TASKQUEUE must be a dict" in str(mistake)
     assert settings.RETENTION == DEFAULT_RETENTION

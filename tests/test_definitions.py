@@ -134,7 +134,7 @@ def test_a_function_inside_another_is_refused_unless_it_has_a_name() -> None:
     [functools.partial(body, 1), len, int, 5, "name", object(), tasks.add, None],
     ids=repr,
 )
-def test_what_is_no_function_is_refused(thing: Any) -> None:
+def test_a_definition_of_no_function_is_refused(thing: Any) -> None:
     with pytest.raises(InvalidTask, match="@task decorates functions, not"):
         task()(thing)
 

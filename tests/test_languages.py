@@ -126,7 +126,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("text", CONDITIONS, ids=lambda text: text.sentence)
-def test_each_condition_and_its_remedy_are_told_in_chinese(text: Any) -> None:
+def test_each_condition_and_its_remedy_have_a_chinese_text(text: Any) -> None:
     with override("zh-hans"):
         for english in {*text} - {"", *COMMANDS}:
             assert CHINESE.search(translate(english)), english
@@ -153,7 +153,7 @@ NEW = {"code": "new_error", "level": WARNING, "subject": "shop.send", "count": 1
         ({**NEW, "seconds": 30}, "fail without an error class.", "没有错误类。"),
     ],
 )
-def test_durations_of_a_condition_are_told_in_the_language_of_the_reader(
+def test_durations_of_a_condition_are_translated(
     notice: dict[str, Any], english: str, chinese: str
 ) -> None:
     found = Notice(**notice)

@@ -74,7 +74,7 @@ def test_every_option_stands_in_the_tables() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(DEFINITION_ONLY))
-def test_using_refuses_what_belongs_to_the_definition(name: str) -> None:
+def test_using_refuses_options_of_the_definition(name: str) -> None:
     with pytest.raises(InvalidTask, match=rf"set it in @task\({name}=...\)"):
         add.using(**{name: True})
 

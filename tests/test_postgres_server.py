@@ -217,7 +217,7 @@ def test_a_url_is_read_into_django_settings() -> None:
 
 
 @pytest.mark.parametrize("url", ["mysql://me@db/shop", "postgresql://me@db", ""])
-def test_what_is_no_url_is_refused_with_the_form_to_use(url: str) -> None:
+def test_an_invalid_url_is_refused_with_the_correct_form(url: str) -> None:
     with pytest.raises(ValueError, match="Write postgresql://"):
         settings_from_url(url)
 

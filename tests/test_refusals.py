@@ -41,7 +41,7 @@ def test_an_error_of_somebody_else_is_told_by_its_text() -> None:
     assert why(ValueError()) == ""
 
 
-def test_several_refusals_are_told_as_one() -> None:
+def test_several_refusals_are_combined_into_one() -> None:
     text = joined([refusal("a {name}", name="{b}"), "c"])
     assert text == "a {b}\nc"
     assert joined([]) == ""

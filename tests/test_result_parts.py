@@ -156,7 +156,7 @@ def test_threads_of_one_body_lose_no_part() -> None:
     ("part", "error"),
     [({1, 2}, UnsupportedType), (float("nan"), InvalidArguments), ("x" * 99, InvalidArguments)],
 )
-def test_what_is_too_large_or_no_json_is_refused(part: Any, error: type[Exception]) -> None:
+def test_parts_that_are_too_large_or_no_json_are_refused(part: Any, error: type[Exception]) -> None:
     result = noop.enqueue()
     lease_id = claim_one().lease_id
     with override_settings(TASKQUEUE={"MAX_RESULT": 100}):

@@ -111,7 +111,7 @@ def test_async_code_may_look_through_what_its_verbs_left() -> None:
 
 
 @pytest.mark.parametrize("name", OF_ATTEMPTS)
-def test_async_code_is_told_to_read_first(name: str) -> None:
+def test_an_error_tells_async_code_to_read_first(name: str) -> None:
     async def look() -> Any:
         result = await noop.aenqueue()
         with pytest.raises(SynchronousOnlyOperation, match=r"await result\.arefresh\(\)"):
@@ -164,7 +164,7 @@ def test_a_task_that_is_not_there_does_not_exist(key: Any) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "x", 5, None, "0" * 31])
-def test_what_is_no_id_names_no_task(key: Any) -> None:
+def test_an_invalid_id_names_no_task(key: Any) -> None:
     with pytest.raises(TaskDoesNotExist, match="is not the id of a task"):
         get_result(key)
 

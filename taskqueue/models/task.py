@@ -19,18 +19,18 @@ LONGEST_QUEUE_NAME = 100
 
 
 class Route(IntEnum):
-    """Which claim takes a task."""
+    """The kind of claim that takes a task."""
 
     # Any worker may run it.
     ORDINARY = 0
     # Several workers must run it, or only named workers may: see `engine.apart`.
     APART = 1
-    # It is limited, or needs a worker with certain tags: see `engine.limits`.
+    # It has limits, or needs a worker with certain tags: see `engine.limits`.
     PARTITION = 2
 
 
 class Task(models.Model):
-    """One request to run a definition, with the options of the moment when it was enqueued."""
+    """One request to run a definition, with its options at the time of the enqueue."""
 
     id = models.UUIDField(primary_key=True, default=uuid7)
     name = models.CharField(max_length=LONGEST_NAME)
@@ -58,19 +58,19 @@ class Task(models.Model):
     keep_last = models.IntegerField(null=True)
 
     unique_key = models.CharField(max_length=255, null=True)
-    # Within which the key is unique: the name of the definition, or one that several share.
+    # The scope in which the key is unique: the name of the definition, or a shared name.
     unique_scope = models.CharField(max_length=255, db_default="")
     unique_for = models.CharField(max_length=10, default="", db_default="")
     unique_until = models.DateTimeField(null=True)
     holds_unique_key = models.BooleanField(default=False, db_default=False)
 
-    # Which claim takes it, and which index it stands in while it is ready.
+    # The claim that takes it, and so the index that contains it while it is ready.
     route = models.SmallIntegerField(db_default=Route.ORDINARY.value)
     # How many distinct workers must each run it; 0 for a broadcast that waits for its workers.
     workers = models.IntegerField(db_default=1)
     # The only workers that may run it; null: any.
     worker_names = models.JSONField(null=True)
-    # The worker's name where only one may run it, for the index.
+    # The name of the worker if only one may run it, for the index.
     pinned_to = models.CharField(max_length=LONGEST_WORKER_NAME, db_default="")
     broadcast = models.BooleanField(db_default=False)
     # How many workers may still take it; only kept for tasks of several workers.
@@ -83,7 +83,7 @@ class Task(models.Model):
     partition = models.UUIDField(null=True)
     limits = models.JSONField(null=True)
 
-    # The task that was retried with other arguments, and gave rise to this one.
+    # The task whose retry with other arguments created this one.
     retry_of = models.ForeignKey(
         "self", models.DO_NOTHING, null=True, related_name="retries", **LOOSE
     )
@@ -91,7 +91,7 @@ class Task(models.Model):
     schedule = models.ForeignKey(
         "Schedule", models.DO_NOTHING, null=True, related_name="tasks", **LOOSE
     )
-    # The time of the schedule's rule that it stands for.
+    # The time of the schedule's rule for which it was enqueued.
     nominal_at = models.DateTimeField(null=True)
     # The step of a workflow that it belongs to, and which of its members it is. In no index: one
     # would be written with each of a task's versions. A step's tasks are found by `Member`.
@@ -106,7 +106,7 @@ class Task(models.Model):
 
     enqueued_at = models.DateTimeField(db_default=DatabaseClock())
     ready_at = models.DateTimeField(null=True)
-    # Since when it has met only workers that do not know its definition.
+    # The time since which only workers that do not know its definition have claimed it.
     parked_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
@@ -162,7 +162,7 @@ class Task(models.Model):
                 name="taskqueue_task_expire",
                 condition=Q(expires_at__isnull=False, status__in=sorted(PENDING)),
             ),
-            # What has ended, by when: the lists of what succeeded, failed or was cancelled.
+            # Tasks by the time of their end: the lists of succeeded, failed and cancelled tasks.
             models.Index(
                 fields=["status", "finished_at", "id"],
                 name="taskqueue_task_ended",
@@ -174,7 +174,7 @@ class Task(models.Model):
                 name="taskqueue_task_failed",
                 condition=Q(status=TaskStatus.FAILED.value),
             ),
-            # The lists of what waits for something; an ordinary task never stands here.
+            # The lists of waiting tasks; an ordinary task is never in this index.
             models.Index(
                 fields=["status", "id"],
                 name="taskqueue_task_waiting",
@@ -185,7 +185,7 @@ class Task(models.Model):
                 name="taskqueue_task_prune",
                 condition=Q(prune_after__isnull=False),
             ),
-            # Finished tasks of definitions that keep a number of them; no other task stands here.
+            # Finished tasks of definitions that keep a number of them; it has no other tasks.
             models.Index(
                 fields=["name", "finished_at", "id"],
                 name="taskqueue_task_kept",
@@ -194,7 +194,7 @@ class Task(models.Model):
         ]
         constraints = [
             models.UniqueConstraint(
-                # The key first: searches know only that.
+                # The key comes first, because searches have only the key.
                 fields=["unique_key", "unique_scope"],
                 name="taskqueue_task_unique_key",
                 condition=Q(holds_unique_key=True),

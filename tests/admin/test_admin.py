@@ -251,7 +251,7 @@ def test_a_worker_is_alive_while_it_was_seen_within_its_lease(rows: Rows, log_in
     assert "taskqueue-badge--lost" in read(client, url("worker", "changelist"))
 
 
-def test_what_seems_wedged_is_found_and_shown(rows: Rows, log_in_as: LogIn) -> None:
+def test_attempts_that_seem_wedged_are_found_and_shown(rows: Rows, log_in_as: LogIn) -> None:
     now = timezone.now()
     ended, running = rows.lease, Lease.objects.get(pk=rows.lease.pk)
     ended.wedged_at = now

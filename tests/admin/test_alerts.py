@@ -50,9 +50,7 @@ def test_an_alert_is_acknowledged_from_the_list_with_a_reason(log_in_as: LogIn) 
     assert "on it" in read(client, url("incident", "history", incident.pk))
 
 
-def test_an_alert_and_its_remedy_are_told_in_the_language_of_the_reader(
-    log_in_as: LogIn, settings: Any
-) -> None:
+def test_an_alert_and_its_remedy_are_translated(log_in_as: LogIn, settings: Any) -> None:
     settings.LANGUAGE_CODE = "zh-hans"
     client = log_in_as("superuser")
     make_worker("w1", trouble="no disk")
@@ -124,7 +122,7 @@ def test_a_rule_is_made_changed_silenced_tested_and_deleted_by_forms(log_in_as: 
     assert not Task.objects.exists()
 
 
-def test_mistakes_in_the_form_are_told_and_nothing_is_saved(log_in_as: LogIn) -> None:
+def test_errors_in_the_form_are_shown_and_nothing_is_saved(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     filled = {"name": "late", "kind": "doctor", "scope": "all", "threshold": "5", "enabled": "on"}
     answer = client.post(url("alertrule", "new"), filled)

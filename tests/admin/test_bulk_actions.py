@@ -80,7 +80,7 @@ def test_only_actions_that_one_may_use_are_offered(log_in_as: LogIn) -> None:
     assert not [verb for verb in BULK_VERBS if verb != "delete" and f'value="{verb}_many"' in page]
 
 
-def test_who_may_only_view_sees_no_action(log_in_as: LogIn) -> None:
+def test_users_who_may_only_view_see_no_action(log_in_as: LogIn) -> None:
     fill(1)
     page = read(log_in_as("viewer"), url("task", "changelist"))
     assert "_many" not in page

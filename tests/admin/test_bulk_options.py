@@ -37,7 +37,7 @@ def test_options_of_many_are_changed_and_taken_back(log_in_as: LogIn) -> None:
     assert Task.objects.count() == 2
 
 
-def test_what_is_given_is_not_taken_back_too(log_in_as: LogIn) -> None:
+def test_an_option_cannot_be_set_and_reset_at_once(log_in_as: LogIn) -> None:
     noop.enqueue()
     client = log_in_as("superuser")
     answer = confirm(client, "update", everything="1", timeout_0="5", clear=["timeout"])

@@ -28,7 +28,7 @@ def test_a_paused_queue_shows_who_paused_it_why_and_until_when(
     assert "taskqueue-badge--paused" not in read(client, url("queue", "changelist"))
 
 
-def test_a_worker_shows_what_is_asked_of_it(rows: Rows, log_in_as: LogIn) -> None:
+def test_a_worker_shows_its_requests(rows: Rows, log_in_as: LogIn) -> None:
     client = log_in_as("viewer")
     control.quiet_worker("worker-1", by="anna", reason="a new release")
     Worker.objects.update(status="quiet")

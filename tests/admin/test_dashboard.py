@@ -135,7 +135,7 @@ def test_counts_lead_to_the_tasks_of_that_status(rows: Rows, log_in_as: LogIn) -
         assert f'href="{reverse("admin:taskqueue_task_changelist")}?status={status}"' in counts
 
 
-def test_idle_is_told_from_dead(log_in_as: LogIn) -> None:
+def test_idle_workers_are_distinguished_from_dead_ones(log_in_as: LogIn) -> None:
     client = log_in_as("viewer")
     assert "No workers running" in words(region(read(client), "state"))
     worker = make_worker("worker-1")
@@ -184,7 +184,7 @@ def test_a_worker_tells_where_it_is_and_how_it_does(log_in_as: LogIn, worker: Wo
     assert "gone" not in shown
 
 
-def test_what_runs_leads_to_its_task_and_its_worker(log_in_as: LogIn, worker: Worker) -> None:
+def test_running_attempts_link_to_their_task_and_worker(log_in_as: LogIn, worker: Worker) -> None:
     task = make_running(worker, progress=42.4, progress_message="row 3", wedged_at=timezone.now())
     shown = region(read(log_in_as("viewer")), "running")
     assert reverse("admin:taskqueue_task_change", args=[task.pk]) in shown

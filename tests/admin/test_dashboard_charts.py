@@ -123,7 +123,7 @@ def test_a_chart_has_a_title_a_description_and_labels() -> None:
     assert set(labels) <= set(drawn(chart).itertext())
 
 
-def test_what_failed_has_a_pattern_besides_its_colour() -> None:
+def test_failures_have_a_pattern_besides_their_colour() -> None:
     chart = outcomes_chart(make_series([1], [1], [1], [1]), key="mine")
     fills = [bar.get("fill") for bar in bars(chart)]
     assert fills == [
@@ -148,7 +148,7 @@ def test_the_step_is_told(seconds: int, words: str) -> None:
     assert words in outcomes_chart(make_series([1], step_seconds=seconds))
 
 
-def test_days_are_told_where_the_span_is_longer_than_one() -> None:
+def test_days_are_shown_if_the_span_is_longer_than_one() -> None:
     chart = outcomes_chart(make_series([1, 1], steps=84, step_seconds=7200))
     assert cells(chart) == [["03-01 12:00", "1", "0"], ["03-01 14:00", "1", "0"]]
     assert "03-08" in list(drawn(chart).itertext())

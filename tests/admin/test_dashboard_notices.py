@@ -69,7 +69,7 @@ def test_a_task_for_an_absent_worker_is_reported_and_makes_its_queue_older(
 
 
 @pytest.mark.parametrize("permission", ["view_schedule", "edit_schedules", "view_queue"])
-def test_a_schedule_that_paused_itself_is_told_to_those_who_may_view_schedules(
+def test_users_who_may_view_schedules_see_that_one_paused_itself(
     permission: str, log_in_as: LogIn, worker: Worker
 ) -> None:
     Schedule.objects.create(

@@ -43,7 +43,7 @@ def test_the_page_tells_the_tag_of_what_it_shows(log_in_as: LogIn) -> None:
     assert f'data-refresh-etag="{etag}"'.replace(etag, etag.replace('"', "&quot;")) in page
 
 
-def test_what_has_not_changed_is_not_sent_again(log_in_as: LogIn) -> None:
+def test_unchanged_content_is_not_sent_again(log_in_as: LogIn) -> None:
     now = timezone.now()
     worker = make_worker("worker-1", seen_at=now + timedelta(minutes=10))  # Lest its age changes.
     make_running(worker, started_at=now - timedelta(hours=30))
@@ -72,7 +72,7 @@ def test_another_tag_or_none_is_answered_in_full(known: str, log_in_as: LogIn) -
     assert ask(log_in_as("superuser"), known).status_code == 200
 
 
-def test_what_has_changed_is_sent_with_another_tag(log_in_as: LogIn) -> None:
+def test_changed_content_is_sent_with_another_tag(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     etag = ask(client).headers["ETag"]
     Task.objects.create(name="a", status="ready", crash_delay=timedelta(seconds=1))
@@ -87,14 +87,14 @@ def test_the_tag_is_of_the_span_and_of_what_one_may_do(log_in_as: LogIn) -> None
     assert ask(client).headers["ETag"] != ask(client, span="week").headers["ETag"]
 
 
-def test_who_is_logged_out_is_not_answered(log_in_as: LogIn) -> None:
+def test_a_logged_out_user_gets_no_content(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     etag = ask(client).headers["ETag"]
     client.logout()
     assert ask(client, etag).status_code == 302
 
 
-def test_who_may_not_view_it_any_more_is_refused(log_in_as: LogIn) -> None:
+def test_a_user_without_the_permission_is_refused(log_in_as: LogIn) -> None:
     client = log_in_as("staff")
     assert ask(client, '"any"').status_code == 403
 

@@ -100,7 +100,7 @@ def test_the_page_of_a_row_shows_the_text_as_it_is(
         assert MARKUP in "".join(Markup(text_of(response)).text), row
 
 
-def test_what_is_posted_wrongly_is_shown_again_as_text(made: Everything, client: Client) -> None:
+def test_invalid_posted_values_are_shown_again_as_text(made: Everything, client: Client) -> None:
     wrong = dict.fromkeys(FIELDS, made.text)
     for route, page in PAGES.items():
         for act in page.acts:

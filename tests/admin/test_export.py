@@ -114,7 +114,7 @@ def test_arguments_of_unknown_definitions_are_left_out(rows: Rows, log_in_as: Lo
     assert as_csv(client)[0]["args"] == ""
 
 
-def test_who_may_view_arguments_exports_them(rows: Rows, log_in_as: LogIn) -> None:
+def test_users_who_may_view_arguments_export_them(rows: Rows, log_in_as: LogIn) -> None:
     Task.objects.update(name="shop.gone")
     [row] = as_json(log_in_as("viewer", "view_task", "view_arguments"))
     assert SECRET in row["args"]
@@ -174,7 +174,7 @@ def test_text_of_any_kind_comes_through(log_in_as: LogIn) -> None:
     assert json.loads(line)["metadata"] == {"n": odd}
 
 
-def test_what_is_no_search_or_no_format_is_refused(rows: Rows, log_in_as: LogIn) -> None:
+def test_an_invalid_search_or_format_is_refused(rows: Rows, log_in_as: LogIn) -> None:
     client = log_in_as("viewer")
     for asked in ({"q": "stauts:x"}, {"format": "xml"}, {"q": "a\x00"}):
         response = client.get(EXPORT, asked)

@@ -74,7 +74,7 @@ def test_its_errors_are_shown_beside_the_json(log_in_as: LogIn, formatter: Any, 
     assert '<pre class="taskqueue-text">3</pre>' in text
 
 
-def test_it_is_not_given_what_is_redacted(log_in_as: LogIn) -> None:
+def test_the_formatter_gets_no_redacted_values(log_in_as: LogIn) -> None:
     text = page(log_in_as("superuser"), in_words, log_in, "anna", SECRET)
     assert SECRET not in repr(given)
     assert SECRET not in text

@@ -56,7 +56,7 @@ def test_bars_stand_where_they_ran() -> None:
     assert shown["height"] == 42
 
 
-def test_filters_stay_in_the_form_and_a_wrong_end_is_told(log_in_as: LogIn) -> None:
+def test_filters_stay_in_the_form_and_a_wrong_end_is_reported(log_in_as: LogIn) -> None:
     ran(2, 1)
     client = log_in_as("staff", "view_lease", "view_task")
     page = read(client, PAGE + "?span=1h&worker=other")
@@ -71,7 +71,9 @@ def test_it_takes_both_permissions(log_in_as: LogIn) -> None:
     assert log_in_as("staff", "view_lease").get(PAGE).status_code == 403
 
 
-def test_what_is_cut_is_said(log_in_as: LogIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_says_that_it_is_truncated(
+    log_in_as: LogIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("taskqueue.monitoring.gantt.MOST_BARS", 1)
     ran(5, 1)
     ran(4, 1)

@@ -124,7 +124,7 @@ def test_pages_have_chinese_headings_ways_and_buttons(made: Everything, ask_in: 
         assert words in failed
 
 
-def test_who_asks_for_english_gets_it(made: Everything, ask_in: Any) -> None:
+def test_a_request_for_english_gets_english(made: Everything, ask_in: Any) -> None:
     page = text_of(ask_in("en-GB,en;q=0.8,zh;q=0.5").get("/admin/taskqueue/dashboard/"))
     assert "Latest failures" in page
     assert "最近失败" not in page

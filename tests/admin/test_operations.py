@@ -82,7 +82,7 @@ def test_yes_begins_it_and_leads_to_its_page(log_in_as: LogIn) -> None:
     assert Audit.objects.filter(verb="retry", actor="user", reason="mended").count() == 5
 
 
-def test_who_may_not_view_operations_is_led_to_the_tasks(log_in_as: LogIn) -> None:
+def test_users_who_may_not_view_operations_are_redirected_to_the_tasks(log_in_as: LogIn) -> None:
     client = log_in_as("staff", "view_task", "operate")
     response = confirm(client, "retry", q="status:failed")
     assert response.url == url("task", "changelist")
@@ -209,7 +209,7 @@ def test_a_new_time_and_new_terms_are_asked_for(log_in_as: LogIn) -> None:
 
 
 @pytest.mark.parametrize("field", ["reason", "q"])
-def test_what_people_type_is_shown_as_text(log_in_as: LogIn, field: str) -> None:
+def test_input_of_people_is_shown_as_text(log_in_as: LogIn, field: str) -> None:
     fill(1)
     client = log_in_as("superuser")
     given = {"everything": "1", "priority": "1", field: f'"{EVIL}"' if field == "q" else EVIL}

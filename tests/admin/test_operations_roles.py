@@ -45,7 +45,7 @@ def test_each_verb_takes_the_permission_of_its_kind_and_that_to_view_tasks(
 
 @pytest.mark.parametrize("verb", sorted(BULK_VERBS))
 @pytest.mark.parametrize("role", ["viewer", "staff", "user", "anonymous"])
-def test_who_may_only_view_or_less_is_refused(log_in_as: LogIn, role: str, verb: str) -> None:
+def test_users_who_may_at_most_view_are_refused(log_in_as: LogIn, role: str, verb: str) -> None:
     fill(1)
     assert refused(log_in_as(role), verb)
 

@@ -57,7 +57,7 @@ def test_a_copy_that_is_saved_twice_is_made_once(log_in_as: LogIn) -> None:
     assert made == [url("schedule", "change", Schedule.objects.get(name="new").pk)] * 2
 
 
-def test_what_was_refused_can_be_saved_from_the_same_page(log_in_as: LogIn) -> None:
+def test_a_refused_form_can_be_saved_from_the_same_page(log_in_as: LogIn) -> None:
     client, page = log_in_as("superuser"), url("schedule", "add")
     simple_schedule("taken")
     given = filled(name="taken", once=once_of(client, page))
@@ -197,7 +197,7 @@ def test_the_id_of_one_page_does_nothing_on_another(log_in_as: LogIn) -> None:
     assert Delivery.objects.count() == 1
 
 
-def test_what_a_button_was_refused_can_be_pressed_again(log_in_as: LogIn) -> None:
+def test_a_refused_button_can_be_pressed_again(log_in_as: LogIn) -> None:
     client, row = log_in_as("superuser"), new_endpoint()
     given: dict[str, Any] = {"verb": "test", "once": str(uuid7())}
     address = url("endpoint", "act", row.pk)

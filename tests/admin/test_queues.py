@@ -80,7 +80,7 @@ def test_buttons_are_for_those_who_may_press_them(log_in_as: LogIn) -> None:
         assert "/act/" not in read(viewer, address)
 
 
-def test_who_may_control_is_offered_to_pause_or_to_resume(log_in_as: LogIn) -> None:
+def test_users_who_may_control_queues_can_pause_or_resume(log_in_as: LogIn) -> None:
     control.pause("mail")
     Queue.objects.create(name="default")
     page = read(log_in_as("viewer", "view_queue", "control_queues"), LIST)

@@ -84,7 +84,7 @@ def test_a_pause_can_end_by_itself(log_in_as: LogIn) -> None:
         ("a\x00b", {"verb": "resume"}),
     ],
 )
-def test_what_cannot_be_done_is_told_and_changes_nothing(
+def test_a_refused_action_is_reported_and_changes_nothing(
     name: str, given: dict[str, str], log_in_as: LogIn
 ) -> None:
     client, before = log_in_as("superuser"), state()
@@ -96,7 +96,7 @@ def test_what_cannot_be_done_is_told_and_changes_nothing(
 
 
 @pytest.mark.parametrize("role", ["anonymous", "user", "staff", "viewer"])
-def test_who_may_not_control_queues_changes_nothing(role: str, log_in_as: LogIn) -> None:
+def test_users_who_may_not_control_queues_change_nothing(role: str, log_in_as: LogIn) -> None:
     control.pause("mail")
     before, client = state(), log_in_as(role)
     for verb in ("pause", "resume"):

@@ -103,7 +103,7 @@ WRONG_OPTIONS = {
 
 
 @pytest.mark.parametrize("name", WRONG_OPTIONS)
-def test_a_wrong_option_is_told_in_the_language_of_the_reader(name: str) -> None:
+def test_the_error_of_a_wrong_option_is_translated(name: str) -> None:
     option = OPTIONS[name]
     with pytest.raises(TaskQueueError) as caught:
         option.check(option.kind.parse(name, WRONG_OPTIONS[name]))
@@ -128,7 +128,7 @@ RULES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_a_wrong_rule_is_told_in_the_language_of_the_reader(rule: dict[str, Any]) -> None:
+def test_the_error_of_a_wrong_rule_is_translated(rule: dict[str, Any]) -> None:
     with pytest.raises(TaskQueueError) as caught:
         from_json(rule).check()
     with override("zh-hans"):
@@ -165,12 +165,12 @@ def test_what_joins_the_texts_of_a_refusal_is_translated_too() -> None:
         assert "其 deadline 和 metadata 只能在等待时更改。" in refused(caught.value)
 
 
-def test_an_unknown_error_is_told_as_it_is() -> None:
+def test_an_unknown_error_is_shown_unchanged() -> None:
     with override("zh-hans"):
         assert refused(ValueError("what the project raised")) == "what the project raised"
 
 
-def test_the_docstrings_of_our_own_tasks_are_told_in_the_language_of_the_reader() -> None:
+def test_the_docstrings_of_built_in_tasks_are_translated() -> None:
     own = [each for each in registry.all() if each.name.startswith("taskqueue.")]
     texts = {inspect.cleandoc(body.__doc__ or "") for body, _options in TASKS.values()}
     assert texts | {documented(each) for each in own} == set(OWN_DOCS)
@@ -179,7 +179,7 @@ def test_the_docstrings_of_our_own_tasks_are_told_in_the_language_of_the_reader(
 
 
 @pytest.mark.usefixtures("in_chinese")
-def test_the_details_of_audit_entries_are_told_in_the_language_of_the_reader(
+def test_the_details_of_audit_entries_are_translated(
     log_in_as: LogIn,
 ) -> None:
     task = noop.enqueue()

@@ -59,7 +59,7 @@ def test_refusals_are_wholly_in_the_language_of_the_reader(
         (("alertrule", "new"), {**RULE, "kind": "heartbeat"}, "url"),
     ],
 )
-def test_what_is_refused_stands_at_its_field(
+def test_refusals_are_shown_at_their_field(
     page: tuple[str, str], given: dict[str, Any], field: str, log_in_as: LogIn
 ) -> None:
     answer = log_in_as("superuser").post(url(*page), given)

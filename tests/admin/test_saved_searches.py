@@ -144,7 +144,7 @@ def test_the_audit_does_not_tell_the_text_of_a_search_that_is_its_name(log_in_as
 
 
 @pytest.mark.parametrize("query", ["", "stutus:failed", 'name:"', "a\0b", "x" * 2001])
-def test_what_is_no_search_is_not_saved(log_in_as: LogIn, query: str) -> None:
+def test_an_invalid_search_is_not_saved(log_in_as: LogIn, query: str) -> None:
     client = log_in_as("staff", "view_task")
     assert client.post(SAVE, {"query": query}).status_code == 302
     assert not SavedSearch.objects.exists()

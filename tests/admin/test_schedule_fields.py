@@ -78,7 +78,7 @@ def test_another_task_shows_its_own_fields_before_anything_is_saved(log_in_as: L
     assert (made.task_name, made.args) == (echo.name, [7])
 
 
-def test_what_is_saved_again_stays_as_it_is(log_in_as: LogIn) -> None:
+def test_saving_without_a_change_keeps_the_values(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     schedule = simple_schedule(task=add, args=[1], kwargs={"b": 2})
     before = Schedule.objects.values().get()
@@ -103,7 +103,7 @@ def test_a_secret_stays_and_is_not_copied(log_in_as: LogIn) -> None:
     assert list(form_of(answer).errors) == ["arg_password"]
 
 
-def test_an_argument_that_cannot_be_is_told_at_its_field(log_in_as: LogIn) -> None:
+def test_an_invalid_argument_is_reported_at_its_field(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     sent = without_json(task=add.name, fields_for=add.name)
     for given, field in (({"arg_a": "x"}, "arg_a"), ({"arg_a": ""}, "arg_a")):
@@ -140,7 +140,7 @@ def test_every_option_has_a_field_and_stays_when_saved_again(log_in_as: LogIn) -
     assert schedules.get("mornings").options == stored
 
 
-def test_an_option_that_cannot_be_is_told_at_its_field(log_in_as: LogIn) -> None:
+def test_an_invalid_option_is_reported_at_its_field(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     answer = client.post(ADD, filled(lease_duration_0="0", workers="0"))
     assert {"lease_duration", "workers"} <= form_of(answer).errors.keys()

@@ -93,7 +93,7 @@ def posted(form: Any, **changes: Any) -> dict[str, Any]:
     return values | changes
 
 
-def test_what_is_written_is_what_is_stored(log_in_as: LogIn) -> None:
+def test_the_form_stores_the_written_values(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     client.post(
         url("schedule", "add"),
@@ -209,7 +209,7 @@ def test_one_that_is_gone_is_told_so(log_in_as: LogIn) -> None:
         assert client.get(url("schedule", "edit", key)).status_code == 302
 
 
-def test_what_the_verb_refuses_is_told_on_the_form(
+def test_refusals_of_the_verb_are_shown_on_the_form(
     log_in_as: LogIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schedule, client = simple_schedule(), log_in_as("superuser")
@@ -225,7 +225,7 @@ def test_what_the_verb_refuses_is_told_on_the_form(
     assert "There is no schedule" in errors["__all__"][0]
 
 
-def test_the_next_times_of_a_rule_are_told_while_it_is_typed(log_in_as: LogIn) -> None:
+def test_the_next_times_of_a_rule_are_shown_while_it_is_typed(log_in_as: LogIn) -> None:
     client = log_in_as("staff", "edit_schedules", "enqueue")
     page = url("schedule", "preview")
     typed = {"kind": "cron", "tz": "Europe/Berlin", "expression": "0 6 * * *"}

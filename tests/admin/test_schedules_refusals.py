@@ -140,7 +140,7 @@ def test_what_python_says_of_wrong_arguments_is_told_in_chinese(
 
 
 @pytest.mark.parametrize(("field", "changes"), WRONG)
-def test_what_is_wrong_is_told_beside_its_field(
+def test_errors_are_shown_beside_their_fields(
     field: str, changes: dict[str, Any], log_in_as: LogIn
 ) -> None:
     simple_schedule("taken")
@@ -158,7 +158,7 @@ def test_what_the_chosen_kind_does_not_use_may_be_anything(log_in_as: LogIn) -> 
     assert client.post(url("schedule", "add"), filled(**again)).status_code == 302
 
 
-def test_an_empty_post_is_told_what_it_lacks(log_in_as: LogIn) -> None:
+def test_an_empty_post_shows_the_missing_fields(log_in_as: LogIn) -> None:
     answer = log_in_as("superuser").post(url("schedule", "add"), {})
     assert answer.status_code == 200
     errors = answer.context["form"].errors
@@ -175,7 +175,7 @@ def test_what_was_written_stands_escaped_in_the_form_that_is_shown_again(
     assert "&lt;script&gt;alert" in page
 
 
-def test_arguments_that_the_definition_refuses_are_told_beside_them(
+def test_refused_arguments_have_an_error_beside_them(
     log_in_as: LogIn,
 ) -> None:
     errors = errors_of(log_in_as("superuser"), url("schedule", "add"), task=log_in.name)

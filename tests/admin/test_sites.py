@@ -71,7 +71,7 @@ def _location(client: Client, route: str, act: Any, made: Everything) -> str:
     return str(response.headers.get("Location", ""))
 
 
-def test_what_is_fetched_again_stays_in_the_site(sites: str, log_in_as: LogIn) -> None:
+def test_refreshed_content_stays_in_the_site(sites: str, log_in_as: LogIn) -> None:
     made, client = everything("plain"), log_in_as("superuser")
     running = f"task/{made.tasks['running'].pk}/change/"
     for page in ("dashboard/", running, f"operation/{made.rows['operation'].pk}/change/"):

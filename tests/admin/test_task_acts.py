@@ -106,7 +106,7 @@ def _fitting(verb: str) -> TaskStatus:
 
 
 @pytest.mark.parametrize("role", ["anonymous", "user", "staff", "viewer"])
-def test_who_may_only_view_changes_nothing(role: str, log_in_as: LogIn) -> None:
+def test_a_user_who_may_only_view_changes_nothing(role: str, log_in_as: LogIn) -> None:
     tasks = [task_that_is(status) for status in EVERY]
     before, client = state(), log_in_as(role)
     for task in tasks:
@@ -201,9 +201,7 @@ def test_a_page_asks_before_it_deletes(log_in_as: LogIn) -> None:
 
 
 @pytest.mark.parametrize("status", sorted(PENDING | {TaskStatus.RUNNING}))
-def test_what_has_not_finished_has_no_page_to_delete_it(
-    status: TaskStatus, log_in_as: LogIn
-) -> None:
+def test_an_unfinished_task_has_no_page_to_delete_it(status: TaskStatus, log_in_as: LogIn) -> None:
     task, client = task_that_is(status), log_in_as("superuser")
     answer = client.get(url("task", "delete", task.id), follow=True)
     assert f"The task is {status} now." in answer.content.decode()

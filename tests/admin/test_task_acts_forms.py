@@ -142,7 +142,7 @@ def refused(client: Client, task: Any, what: str, bad: list[dict[str, str]]) -> 
     assert state() == before
 
 
-def test_arguments_that_cannot_be_are_told_and_nothing_is_written(log_in_as: LogIn) -> None:
+def test_invalid_arguments_are_reported_and_nothing_is_written(log_in_as: LogIn) -> None:
     old, client = cancelled(add, 1), log_in_as("superuser")
     # They do not fit the signature any more, so that they are written as JSON.
     Task.objects.update(args=[1, 2, 3])
@@ -244,7 +244,7 @@ BAD_TIMES = [
 ]  # fmt: skip
 
 
-def test_a_time_that_cannot_be_is_told(log_in_as: LogIn) -> None:
+def test_an_invalid_time_is_reported(log_in_as: LogIn) -> None:
     task, client = noop.enqueue(), log_in_as("superuser")
     refused(client, task, "reschedule", [{"run_after": given} for given in BAD_TIMES])
 
@@ -275,6 +275,6 @@ BAD_TERMS: list[dict[str, str]] = [
 ]  # fmt: skip
 
 
-def test_terms_that_cannot_be_are_told(log_in_as: LogIn) -> None:
+def test_invalid_options_are_reported(log_in_as: LogIn) -> None:
     task, client = noop.enqueue(), log_in_as("superuser")
     refused(client, task, "update", BAD_TERMS)

@@ -128,7 +128,7 @@ def test_a_secret_is_never_shown_and_is_written_again_with_others(
     assert "another" not in Audit.objects.latest("id").detail
 
 
-def test_arguments_that_cannot_be_are_told_at_their_field(log_in_as: LogIn) -> None:
+def test_invalid_arguments_are_reported_at_their_field(log_in_as: LogIn) -> None:
     task, client = add.enqueue(1), log_in_as("superuser")
     before = state()
     for given in ({"arg_a": "x"}, {"arg_a": ""}, {"arg_b": EVIL}, {"deadline": "soon"},
@@ -149,7 +149,7 @@ def test_arguments_that_somebody_else_has_changed_are_not_replaced(log_in_as: Lo
     assert task_of(task).args == [3]
 
 
-def test_what_runs_offers_its_options_alone(log_in_as: LogIn) -> None:
+def test_a_running_task_offers_only_its_options(log_in_as: LogIn) -> None:
     task, client = task_that_is(TaskStatus.RUNNING), log_in_as("superuser")
     Task.objects.update(name=echo.name)
     html = read(client, edit_url(task, "update"))
@@ -172,7 +172,7 @@ def test_a_step_has_no_fields_for_arguments(log_in_as: LogIn) -> None:
     assert not run.is_finished
 
 
-def test_who_may_not_enqueue_has_no_fields_for_arguments(log_in_as: LogIn) -> None:
+def test_users_who_may_not_enqueue_have_no_fields_for_arguments(log_in_as: LogIn) -> None:
     html = read(log_in_as("staff", "view_task", "operate"), edit_url(add.enqueue(1), "update"))
     assert 'name="arg_a"' not in html
     assert 'name="deadline"' in html

@@ -70,7 +70,7 @@ def test_the_list_says_where_only_some_were_sorted(
 
 
 @pytest.mark.parametrize("sort", ["", "nonsense", "-", "-nonsense", "priority__gt", "\0"])
-def test_what_is_no_sorting_leaves_the_usual_order(log_in_as: LogIn, sort: str) -> None:
+def test_an_invalid_ordering_leaves_the_default_order(log_in_as: LogIn, sort: str) -> None:
     fill(3)
     response = listed(log_in_as("staff", "view_task"), sort=sort)
     ids = [task.pk for task in response.context["cl"].result_list]

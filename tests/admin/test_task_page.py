@@ -333,7 +333,7 @@ def test_what_is_fetched_again_is_a_part_and_only_where_it_differs(log_in_as: Lo
     assert client.get(address, headers=known).status_code == 200
 
 
-def test_what_has_ended_is_not_fetched_again(log_in_as: LogIn) -> None:
+def test_an_ended_task_is_not_refreshed(log_in_as: LogIn) -> None:
     page = page_of(log_in_as("superuser"), task_that_is(TaskStatus.FAILED)).content.decode()
     assert "data-refresh-root" not in page
     assert "refresh.js" not in page

@@ -37,7 +37,7 @@ def test_an_action_on_many_waits_for_ten_seconds(log_in_as: LogIn, verb: str) ->
     assert serve_all() == 0
 
 
-def test_stopping_what_runs_does_not_wait(log_in_as: LogIn) -> None:
+def test_stopping_running_tasks_does_not_wait(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     client.post(START, {"verb": "stop", "everything": "1", "confirmed": "yes"})
     operation = Operation.objects.get()

@@ -101,7 +101,7 @@ def test_whoever_is_gone_cannot_be_asked(rows: Rows, log_in_as: LogIn) -> None:
 
 
 @pytest.mark.parametrize("role", ["anonymous", "user", "staff", "viewer"])
-def test_who_may_not_stop_changes_nothing(role: str, rows: Rows, log_in_as: LogIn) -> None:
+def test_users_who_may_not_stop_change_nothing(role: str, rows: Rows, log_in_as: LogIn) -> None:
     before, client = state(), log_in_as(role)
     for verb in ("quiet", "stop", "kill"):
         given = {"verb": verb, "confirmed": "yes"}

@@ -143,7 +143,7 @@ def test_it_is_paused_resumed_cancelled_and_deleted(log_in_as: LogIn) -> None:
     assert not Workflow.objects.exists()
 
 
-def test_who_may_not_stop_is_told_so(log_in_as: LogIn) -> None:
+def test_users_who_may_not_stop_get_an_error_that_says_so(log_in_as: LogIn) -> None:
     run = deliver.enqueue("monday")
     row = Task.objects.filter(status="ready").first()
     assert row is not None
@@ -230,7 +230,7 @@ def test_a_step_offers_to_retry_from_it_and_to_resolve_it(
     assert '<option value="load" selected>' in asked
 
 
-def test_who_may_only_look_sees_no_verbs(failed: WorkflowRun, log_in_as: LogIn) -> None:
+def test_users_who_may_only_view_see_no_verbs(failed: WorkflowRun, log_in_as: LogIn) -> None:
     client = log_in_as("staff", "view_workflow", "view_task")
     page = read(client, f"{url('workflow', 'change', failed.id)}?step=load")
     assert "Tasks of load" in page

@@ -125,7 +125,7 @@ def test_what_is_over_before_it_could_be_told_is_told_as_such() -> None:
     assert mails() == [["raised"], ["passed"]]
 
 
-def test_what_goes_on_is_told_again_after_the_time_of_the_rule() -> None:
+def test_a_continuing_alert_is_repeated_after_the_time_of_the_rule() -> None:
     make_worker()
     make_rule(repeat=1800)
     trouble()
@@ -138,7 +138,7 @@ def test_what_goes_on_is_told_again_after_the_time_of_the_rule() -> None:
     assert mails() == [["raised"], ["reminder"]]
 
 
-def test_what_is_acknowledged_is_not_told_again_but_its_end_is() -> None:
+def test_an_acknowledged_alert_is_not_repeated_but_its_end_is_reported() -> None:
     make_worker()
     make_rule(repeat=600)
     trouble()
@@ -257,7 +257,7 @@ def test_what_a_slow_worker_has_judged_counts_though_others_have_taken_the_rule_
     assert Incident.objects.get().good_looks == 1
 
 
-def test_what_was_judged_long_ago_changes_nothing() -> None:
+def test_an_old_judgement_changes_nothing() -> None:
     make_worker()
     make_rule()
     (rule,), taken_at = take_up(connection)

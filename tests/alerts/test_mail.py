@@ -87,7 +87,7 @@ def test_a_digest_tells_of_all_that_was_gathered() -> None:
         assert f"trouble of {name}" in message.body
 
 
-def test_the_end_is_told_with_its_time() -> None:
+def test_the_end_is_reported_with_its_time() -> None:
     make_worker("w1", trouble="no disk")
     make_rule()
     look_now()

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 
 @override_settings(TASKQUEUE={"API_THROTTLE_RATES": {"read": "2/minute", "act": None}})
-def test_who_asks_too_often_is_told_to_wait(root: ApiClient, member: Any) -> None:
+def test_too_frequent_requests_are_answered_with_a_wait_time(root: ApiClient, member: Any) -> None:
     assert [root.look("queues/").status_code for _ in range(2)] == [200, 200]
     answer = root.look("queues/")
     problem(answer, 429, "throttled")

@@ -87,7 +87,7 @@ def test_errors_of_attempts_are_for_those_who_may_view_attempts(
         assert (group["example_message"] is not None) == is_told
 
 
-def test_groups_that_are_left_out_are_told(root: ApiClient) -> None:
+def test_omitted_groups_are_reported(root: ApiClient) -> None:
     for name in ("a", "b"):
         make_task(name, status="failed", error_class="builtins.ValueError")
         make_task(name, status="retrying", attempt=1)
@@ -123,7 +123,7 @@ def test_figures_of_names_that_there_are_not_are_refused(query: str, root: ApiCl
 # Health
 
 
-def test_anybody_may_ask_for_the_health_and_is_told_a_status_alone(anonymous: ApiClient) -> None:
+def test_anybody_may_read_the_health_which_is_only_a_status(anonymous: ApiClient) -> None:
     for path in ("healthz/live", "healthz/ready"):
         answer = anonymous.look(path)
         assert (answer.status_code, answer.json()) == (200, {"status": "ok"}), path

@@ -53,7 +53,7 @@ def _two(one: object, two: object) -> None: ...
 @pytest.mark.parametrize(
     ("event", "group"), [(object(), ""), (1, "g" * 201), (1, "a\x00"), (1, 5), (float("nan"), "")]
 )
-def test_what_cannot_be_stored_is_refused(event: object, group: Any) -> None:
+def test_values_that_cannot_be_stored_are_refused(event: object, group: Any) -> None:
     with pytest.raises(InvalidArguments):
         digest.collect_many([1, event], group=group)
     assert not Collected.objects.exists()

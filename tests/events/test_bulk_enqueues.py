@@ -102,7 +102,7 @@ def test_few_events_are_written_by_triggers() -> None:
     assert (Event.objects.count(), EventBatch.objects.count()) == (LEAST - 1, 0)
 
 
-def test_only_what_fits_a_subscription_is_written() -> None:
+def test_only_events_that_match_a_subscription_are_written() -> None:
     listen("task.enqueued", name="*.echo")
     listen("task.enqueued", queue="mail")
     listen("task.enqueued", task=uuid4(), name="*.noop")

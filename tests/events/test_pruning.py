@@ -89,7 +89,7 @@ def test_an_event_whose_time_lies_in_the_future_holds_up_none_behind_it(
     assert [event.seq for event in read(connection, ALL, after=6).events] == [7, 8]
 
 
-def test_what_has_no_number_yet_stays(keep: Callable[..., None]) -> None:
+def test_events_without_a_number_are_kept(keep: Callable[..., None]) -> None:
     number_some(2)
     keep(rows=1)
     noop.enqueue()

@@ -101,7 +101,7 @@ def test_the_events_are_those_that_triggers_write(
     assert seconds == {1.0}
 
 
-def test_only_what_fits_a_subscription_is_written(worker: BaseDatabaseWrapper) -> None:
+def test_only_events_that_match_a_subscription_are_written(worker: BaseDatabaseWrapper) -> None:
     listen("task.started", name="*.add")
     listen("task.succeeded", queue="mail")
     add.enqueue_many([((1,), {})] * MANY)

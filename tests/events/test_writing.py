@@ -172,7 +172,7 @@ def test_an_event_is_undone_with_its_change() -> None:
     assert written() == []
 
 
-def test_only_what_fits_a_subscription_is_written() -> None:
+def test_only_events_that_match_a_subscription_are_written() -> None:
     listen("task.enqueued", name="tests.sample.tasks.a?d", queue="mail*")
     listen("task.succeeded", task=noop.enqueue().id)
     add.enqueue(1)

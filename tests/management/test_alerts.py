@@ -56,7 +56,7 @@ def test_rules_are_created_shown_changed_silenced_tested_and_deleted() -> None:
     assert not AlertRule.objects.exists()
 
 
-def test_what_is_wrong_is_told_with_the_remedy() -> None:
+def test_errors_are_reported_with_their_remedy() -> None:
     make_rule("late", "queue_latency", mail=[])
     code, why = refused("alerts", "silence", "lat")
     assert (code, "There is no alert rule 'lat'. Did you mean 'late'?" in why) == (1, True)

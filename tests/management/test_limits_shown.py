@@ -66,7 +66,7 @@ def test_a_queue_is_limited_and_its_limit_lifted(capsys: pytest.CaptureFixture[s
     assert Queue.objects.get().limiter_id is None
 
 
-def test_the_shares_of_tenants_are_told() -> None:
+def test_the_shares_of_tenants_are_shown() -> None:
     fair = add.using(fair=Fair("a"))
     fair.enqueue_many([((tenant,), {}) for tenant in (1, 2) for _ in range(3)])
     take(4)

@@ -197,7 +197,7 @@ def test_a_run_that_queues_up_is_said_to_wait() -> None:
     assert run("run", "s") == "s  waits until the run before it ends\n"
 
 
-def test_of_several_each_is_tried_and_the_refused_are_told() -> None:
+def test_each_of_several_is_tried_and_refusals_are_reported() -> None:
     create("a")
     code, said, printed = refused("delete", "a", "b")
     assert (code, said) == (1, "1 was refused.")

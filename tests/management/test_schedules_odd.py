@@ -130,7 +130,7 @@ GOOD = "from taskqueue import task\n@task(sensitive=['a'])\ndef noop(a=1): pass\
 
 
 @pytest.mark.slow
-def test_tasks_that_cannot_be_imported_are_told_in_one_line(shop: Any) -> None:
+def test_tasks_that_cannot_be_imported_are_reported_in_one_line(shop: Any) -> None:
     assert shop(GOOD, "migrate", "-v0")[0] == 0
     assert shop(GOOD, "taskqueue", "schedules", *CREATE, "--args", '["hush"]')[0] == 0
     broken = {

@@ -57,7 +57,7 @@ def test_a_run_whose_task_was_pruned_is_shown_as_it_ended() -> None:
     assert run_json()[0]["last_task_status"] == "succeeded"
 
 
-def test_the_result_of_the_last_run_is_told_to_scripts() -> None:
+def test_scripts_can_read_the_result_of_the_last_run() -> None:
     make()
     serve(at(1))
     end(1)

@@ -159,7 +159,7 @@ def exit_code(arguments: list[str]) -> object:
     return 0
 
 
-def test_of_several_ids_each_is_tried_and_the_refused_are_told() -> None:
+def test_each_of_several_ids_is_tried_and_refusals_are_reported() -> None:
     one, two = noop.enqueue(), noop.enqueue()
     end(claim(1)[0], OutcomeKind.SUCCEEDED)
     out = StringIO()

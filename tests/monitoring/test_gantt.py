@@ -86,7 +86,7 @@ def test_attempts_of_a_worker_that_overlap_have_lanes_of_their_own() -> None:
     assert [len(lane) for lane in lanes["w"]] == [2, 1]
 
 
-def test_what_is_cut_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chart_says_that_it_is_truncated(monkeypatch: pytest.MonkeyPatch) -> None:
     here = now() - 10 * MINUTE
     for _ in range(3):
         ran(here, 1)

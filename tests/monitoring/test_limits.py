@@ -231,7 +231,7 @@ def look_at_limits_here() -> list[Any]:
     return list(look_at_limits(project_connection()))
 
 
-def test_tags_that_no_worker_has_are_told(worker: Worker) -> None:
+def test_tags_that_no_worker_has_are_reported(worker: Worker) -> None:
     result = add.using(requires={"gpu", "eu"}).enqueue(1)
     take()
     assert told(result)["tags_missing"].subject == "eu, gpu"
@@ -253,7 +253,7 @@ def test_tenants_that_have_their_turn_before_are_counted() -> None:
     assert told(waiting)["tenants_ahead"].details["number"] == 2
 
 
-def test_forgotten_limits_with_tasks_are_told() -> None:
+def test_forgotten_limits_with_tasks_are_reported() -> None:
     one_at_a_time.enqueue_many([((1,), {})] * 2)
     take()
     take()
@@ -261,7 +261,7 @@ def test_forgotten_limits_with_tasks_are_told() -> None:
     assert (finding.subject, finding.severity) == ("tests.sample.tasks.add", "info")
 
 
-def test_the_shares_of_tenants_are_told() -> None:
+def test_the_shares_of_tenants_are_shown() -> None:
     fair = add.using(fair=Fair("a"))
     fair.enqueue_many([((tenant,), {}) for tenant in (1, 2) for _ in range(10)])
     assert len(args(take(10))) == 10

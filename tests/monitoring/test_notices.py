@@ -133,7 +133,7 @@ def test_tasks_for_more_workers_than_run_are_told() -> None:
     assert (notice.code, notice.count, notice.total) == ("too_few_workers", 1, 3)
 
 
-def test_names_that_no_worker_knows_are_told() -> None:
+def test_names_that_no_worker_knows_are_reported() -> None:
     make_worker()
     for _ in range(2):
         task = make_task("scheduled", parked_at=ago(HOUR), run_after=ago(-MINUTE), name="lost")

@@ -190,7 +190,7 @@ def test_what_names_its_workers_goes_before_what_does_not() -> None:
     assert only(noop.using(worker_names=["w1"]).enqueue()).details == {"ahead": 2, "higher": 1}
 
 
-def test_slots_that_are_all_busy_are_told() -> None:
+def test_a_reason_says_that_all_slots_are_busy() -> None:
     noop.enqueue()
     claim_one(worker="w1")
     make_worker("w1", concurrency=1)

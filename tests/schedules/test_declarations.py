@@ -111,7 +111,7 @@ def test_a_jitter_beyond_the_shortest_interval_is_a_warning_of_the_system_check(
 @pytest.mark.parametrize("overlap", [each.value for each in Overlap])
 @pytest.mark.parametrize("missed", [each.value for each in Missed])
 @pytest.mark.parametrize("rule", [Cron("0 8,9 * * *"), HOURLY], ids=str)
-def test_such_a_jitter_is_told_of_where_not_all_times_run(
+def test_the_checks_report_a_long_jitter_unless_all_times_run(
     rule: Any, missed: str, overlap: str, declare: Declare
 ) -> None:
     window = 3600 if missed == "window" else None

@@ -113,7 +113,7 @@ def test_a_mistake_is_reported_and_nothing_is_written(wrong: Any, told: str) -> 
     assert not Schedule.objects.exists()
 
 
-def test_all_mistakes_are_told_at_once_by_name() -> None:
+def test_all_errors_are_reported_together_by_name() -> None:
     with pytest.raises(InvalidSchedule) as error:
         imported(entry("x", missed="never"), entry("y", jitter=-1), entry("z"))
     assert [line.split(":")[0] for line in str(error.value).splitlines()] == ["x", "y"]

@@ -23,7 +23,7 @@ def test_what_is_served_in_time_runs_whatever_the_policy() -> None:
     assert reasons() == {}
 
 
-def test_skip_runs_none_of_what_was_missed() -> None:
+def test_skip_runs_no_missed_times() -> None:
     make(missed="skip", overlap="allow")
 
     serve(at(3) + 2 * MINUTE)

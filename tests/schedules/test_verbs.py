@@ -406,7 +406,7 @@ def test_one_schedule_in_trouble_does_not_keep_the_others_from_being_served() ->
     assert Schedule.objects.get(name="broken").trouble == ""
 
 
-def test_what_keeps_a_schedule_from_running_is_told_the_worst_first() -> None:
+def test_problems_of_a_schedule_are_listed_by_severity() -> None:
     make()
     schedule = Schedule.objects.get(name="s")
 

@@ -224,7 +224,7 @@ def test_a_block_gives_what_was_enqueued_in_it_and_stands() -> None:
     assert tasks == [first]
 
 
-def test_what_schedules_enqueue_counts() -> None:
+def test_tasks_of_schedules_count() -> None:
     schedules.create("hourly", noop, Every(hours=1))
     with travelling(3600), assert_enqueues(noop, status="succeeded"):
         run_due()

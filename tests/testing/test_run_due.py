@@ -98,12 +98,12 @@ def test_only_some_tasks_and_one_queue() -> None:
         ({"queue_name": "no queue!"}, "queue_name must be 1 to 100"),
     ],
 )
-def test_mistakes_in_its_options_are_told(options: dict[str, Any], reason: str) -> None:
+def test_invalid_options_are_reported_by_run_due(options: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         run_due(**options)
 
 
-def test_mistakes_in_its_arguments_are_told() -> None:
+def test_invalid_arguments_are_reported_by_run_due() -> None:
     with pytest.raises(TypeError, match=r"There is no option 'bogus'\. Choose from queue_name"):
         run_due(bogus=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="There is no option 'names'"):
@@ -202,7 +202,7 @@ def test_an_endless_loop_is_reported() -> None:
     assert len(run_due(snooze, limit=2)) == 2
 
 
-def test_what_bodies_enqueue_is_run_too() -> None:
+def test_tasks_that_bodies_enqueue_are_run_too() -> None:
     play["x"] = lambda: str(add.enqueue(1).id)
     perform.enqueue("x")
     assert [run.name for run in run_due()] == [perform.name, add.name]

@@ -169,7 +169,7 @@ def test_a_retry_after_is_heeded_up_to_a_day(
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 400, 404, 500, 503])
-def test_what_is_no_2xx_is_a_failure(
+def test_a_response_other_than_2xx_is_a_failure(
     status: int, made: webhooks.Secret, receiver: Receiver
 ) -> None:
     receiver.answers(Reply(status, {"Location": "http://127.0.0.1:9/"}))

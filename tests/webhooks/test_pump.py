@@ -91,7 +91,7 @@ def test_arguments_and_results_are_in_no_message(receiver: Receiver) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("_allowing")
-def test_deliveries_themselves_are_told_to_nobody(receiver: Receiver) -> None:
+def test_deliveries_cause_no_deliveries(receiver: Receiver) -> None:
     webhooks.create(at(receiver))
     add.enqueue(1, 2)
     settle()

@@ -32,7 +32,7 @@ def test_during_a_rotation_both_secrets_verify() -> None:
 
 
 @pytest.mark.parametrize("change", ["body", "id", "timestamp", "secret"])
-def test_what_was_changed_is_not_verified(change: str) -> None:
+def test_a_changed_message_is_not_verified(change: str) -> None:
     secret = new_secret()
     headers, body = signed(secret), BODY
     if change == "body":

@@ -212,7 +212,7 @@ def test_values_that_json_has_not_fail_the_attempt() -> None:
     assert run.context == {}
 
 
-def test_a_task_without_a_workflow_is_told_so() -> None:
+def test_a_task_without_a_workflow_gets_an_error_that_says_so() -> None:
     result = tell.enqueue()
     run_due(errors="record")
     result.refresh()

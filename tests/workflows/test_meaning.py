@@ -273,7 +273,7 @@ def test_bounds_that_are_found_at_run_time_fail_the_step(
 
 
 @override_settings(TASKQUEUE={"CHECK_ARGUMENTS": False})
-def test_errors_of_members_are_told_by_their_places() -> None:
+def test_errors_of_members_are_reported_by_their_places() -> None:
     run = finish(add.map([1, "x", 3, "y"]).limited(concurrency=None, tolerate=2).enqueue())
     assert (run.status, run.errors) == ("succeeded", {})
     errors = run.errors_of("add")

@@ -125,7 +125,7 @@ def test_a_second_pause_replaces_the_first_in_children_too() -> None:
     assert finish(run).status == "succeeded"
 
 
-def test_what_is_not_paused_cannot_be_resumed() -> None:
+def test_a_workflow_that_is_not_paused_cannot_be_resumed() -> None:
     run = outermost.enqueue()
     with pytest.raises(TransitionRefused, match=f"Workflow {run.id} is not paused"):
         run.resume()

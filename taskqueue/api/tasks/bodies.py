@@ -1,4 +1,4 @@
-"""Bodies of requests that enqueue tasks, checked as an enqueue in Python is."""
+"""Bodies of requests that enqueue tasks, with the checks of an enqueue in Python."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AnyDefinition = BaseDefinition[Any, Any]
 
 
 class Enqueue(EnqueueOptions):
-    """A task to be enqueued: its type, its arguments, and options in place of the type's own."""
+    """A task to be enqueued: its type, its arguments, and options that replace the type's."""
 
     name = Text(max_length=LONGEST_NAME, help_text="Of a task type marked `api=True`.")
     args = serializers.ListField(required=False, default=list)
@@ -33,10 +33,10 @@ class Enqueue(EnqueueOptions):
 
 
 class Calls(serializers.ListField):
-    """Tasks to be enqueued, as `Wanted`: the mistakes of all are told at once."""
+    """Tasks to be enqueued, as `Wanted`; the errors of all tasks are reported together."""
 
     def run_child_validation(self, data: list[Any]) -> list[Wanted]:
-        """Return what is to be enqueued. Raises the mistakes by the places of the tasks."""
+        """Return the tasks to be enqueued. Raises all errors by the places of their tasks."""
         found: list[Wanted] = []
         mistakes: Any = {}
         for place, body in enumerate(data):
@@ -61,7 +61,7 @@ class Wanted(NamedTuple):
 
 
 def wanted(body: Mapping[str, Any]) -> Wanted:
-    """Return what is to be enqueued. Raises 403 and 422; writes nothing."""
+    """Return the task to be enqueued. Raises 403 and 422; writes nothing."""
     options = {name: body[name] for name in OPTIONS & body.keys()}
     definition = with_options(exposed(body["name"]), options)
     args, kwargs = body["args"], body["kwargs"]
@@ -87,7 +87,7 @@ def exposed(name: str, *, field: str = "name") -> AnyDefinition:
 def exposed_target(name: str, known: Target | None) -> Target:
     """Return the definition or workflow, if REST may enqueue it. Raises 403 and 422.
 
-    `known` is the one of that name that a schedule runs already.
+    `known` is the target of that name that the schedule already runs.
     """
     target = known or registry.find(name) or workflows.find(name)
     if target is None or isinstance(target, BaseDefinition):
@@ -98,19 +98,19 @@ def exposed_target(name: str, known: Target | None) -> Target:
 
 
 def is_exposed(name: str) -> bool:
-    """Whether tasks of that name may be enqueued over REST."""
+    """Return whether tasks of that name may be enqueued over REST."""
     definition = registry.find(name)
     return definition is not None and definition.options.api
 
 
 def not_exposed(name: str, *, field: str = "name") -> Problem:
-    """403: its definition does not say that it may be enqueued over REST."""
+    """403: the definition does not allow an enqueue over REST."""
     detail = f"{name} may not be enqueued over REST: its definition is not marked api=True."
     return Problem(403, "task_not_exposed", detail, at=(field,))
 
 
 def with_options(definition: AnyDefinition, options: Mapping[str, Any]) -> AnyDefinition:
-    """Return the definition with the options. Raises 422, pointing to the one that cannot be."""
+    """Return the definition with the options. Raises 422 that points to an invalid option."""
     check_each(options)
     check_kept(definition, options)
     at: Path = ("unique_key",)
@@ -123,7 +123,7 @@ def with_options(definition: AnyDefinition, options: Mapping[str, Any]) -> AnyDe
 
 
 def check_each(options: Mapping[str, Any]) -> None:
-    """Raise 422, pointing to the first option that cannot have its value."""
+    """Raise 422 that points to the first option with an invalid value."""
     for name, value in options.items():
         try:
             check_options({name: value}, declared=False)
@@ -149,8 +149,8 @@ def check_call(
 ) -> str | None:
     """Return the unique key.
 
-    Raises 422 for arguments that do not bind, cannot be stored, make a callable of the unique key
-    or of a limit fail, or stand redacted in an answer.
+    Raises 422 for arguments that do not bind or cannot be stored, that make a callable of the
+    unique key or of a limit fail, or that an answer would redact.
     """
     try:
         with _telling_no_argument(f"The unique key of {definition.name} cannot be made of"):
@@ -170,9 +170,9 @@ def check_call(
 
 @contextmanager
 def _telling_no_argument(sentence: str) -> Iterator[None]:
-    """Raise 422 for what a callable of the project raises, and tell its class alone.
+    """Raise 422 for an exception of a callable of the project, with only the name of its class.
 
-    Its text may hold an argument, and that may be a secret.
+    Its text may contain an argument, which may be secret.
     """
     try:
         yield
@@ -186,7 +186,7 @@ def _telling_no_argument(sentence: str) -> Iterator[None]:
 def check_secrets(
     definition: AnyDefinition | BaseWorkflow, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> None:
-    """Refuse what an answer shows in place of a secret."""
+    """Refuse the placeholder that answers show instead of a secret."""
     for part, place in secret_places(definition, args, kwargs):
         if (args if part == "args" else kwargs)[place] == REDACTED:
             detail = f"{REDACTED} is a placeholder for a secret. Send the value itself."
@@ -196,10 +196,10 @@ def check_secrets(
 def check_kept_secrets(
     target: Target, args: Sequence[Any], kwargs: Mapping[str, Any], given: Mapping[str, Any]
 ) -> None:
-    """Raise 422 where `given` has one part of the call, and leaves out one that holds secrets.
+    """Raise 422 if `given` has one part of the call and leaves out another that has secrets.
 
-    Whoever cannot see a secret must not send it elsewhere by changing the arguments beside it. What
-    is given is not compared with what is stored: the answer would tell whether a guess was right.
+    A user who cannot see a secret must not send it elsewhere by changing the other arguments. The
+    given values are not compared with the stored ones, because the answer would confirm guesses.
     """
     if given.keys().isdisjoint({"args", "kwargs"}):
         return
@@ -210,7 +210,7 @@ def check_kept_secrets(
 
 
 def _misfit(definition: AnyDefinition, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Path:
-    """Return the place of an argument that no parameter takes; of those that lack, the keywords."""
+    """Return the place of an argument without a parameter, or the keywords that are missing."""
     signature = definition.signature
     names = signature.positional_names(len(args))
     if len(names) < len(args):

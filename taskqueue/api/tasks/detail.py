@@ -43,9 +43,9 @@ from taskqueue.models import Task
 from taskqueue.monitoring.read_models.task_history import ShownTask, shown_task
 from taskqueue.results.reading import row_of
 
-# Verbs that make another task of the type, which only types marked `api=True` allow.
+# Verbs that create another task of the type, which only types marked `api=True` allow.
 MAKING = [verb.name for verb in TASK_VERBS.values() if ENQUEUE in verb.permissions]
-# Columns that If-Match compares: the progress of a body changes by itself, and is left out.
+# Columns that If-Match compares. The progress of a body is left out: it changes by itself.
 STEPS = (
     "status", "attempt", "attempts_before_retry", "args", "kwargs", "run_after", "deadline_at",
     "expires_at", "enqueued_at", "finished_at", "options", "metadata", *TERM_COLUMNS,
@@ -53,7 +53,7 @@ STEPS = (
 
 
 class Waiting(Strict):
-    """The time to wait."""
+    """The parameter for a wait."""
 
     wait = Digits(
         default=0,
@@ -98,7 +98,7 @@ class TaskView(OneView):
         check_kept_secrets(definition, task.args, task.kwargs, self.parameters)
 
     def outcome(self, verb: Verb, key: str, result: Any) -> Response:
-        """201 and the new task if there is one; 202 while an attempt is asked to stop."""
+        """Return 201 and the new task if there is one, and 202 while an attempt has yet to stop."""
         if isinstance(result, UUID):
             return self.answer(result, status=201, Location=self.address("task", result))
         if result == TaskStatus.RUNNING:
@@ -107,7 +107,7 @@ class TaskView(OneView):
 
 
 class TaskDetail(TaskView):
-    """Looking at a task, changing and deleting it."""
+    """View, change and delete a task."""
 
     needs = {
         "GET": (VIEW_TASKS,),
@@ -162,7 +162,7 @@ class TaskDetail(TaskView):
         return self.act(TASK_VERBS["delete"], task_id, **self.parameters)
 
 
-# Verbs that are methods of the task's own address.
+# Verbs that are HTTP methods of the task's address.
 AT_THE_TASK = ("update", "delete")
 
 
@@ -180,7 +180,7 @@ class TaskAct(TaskView):
     """A verb on one task."""
 
     def run(self, request: Request, key: str) -> Response:
-        """Do the verb. Raises 403 where it would stop an attempt, and the user may not."""
+        """Apply the verb. Raises 403 if it would stop an attempt and the user may not."""
         check_each({name: self.parameters[name] for name in OPTIONS & self.parameters.keys()})
         self._refuse_to_stop(key)
         makes_task = ENQUEUE in self.verb.permissions
@@ -205,14 +205,14 @@ def _check_exposed(task: Task) -> None:
 
 
 class Retry(Reasoned):
-    """Nothing, or other arguments: then it is a new task, and the old one stays as it is."""
+    """Nothing, or other arguments; these create a new task and leave the old one unchanged."""
 
     args = serializers.ListField(required=False, help_text="Left out: those that it has.")
     kwargs = serializers.DictField(required=False)
 
 
 class RetryAct(TaskAct):
-    """Run it again, or a new task with other arguments."""
+    """Run the task again, or run a new task with other arguments."""
 
     body = Retry
     answers = {200: ShownTask, 201: ShownTask}
@@ -231,7 +231,7 @@ class Duplicate(Reasoned, ChangeableOptions):
 
 
 class DuplicateAct(TaskAct):
-    """Enqueue another task like it."""
+    """Enqueue a copy of the task."""
 
     body = Duplicate
     answers = {201: ShownTask}

@@ -40,7 +40,7 @@ PARAMETERS = {filter.parameter: filter for filter in FILTERS.values() if filter.
 
 
 class Page(Strict):
-    """Which tasks, and which page of them: all parameters have to match."""
+    """The tasks to list, and the page of them. All parameters have to match."""
 
     q = Text(
         required=False, default="", allow_blank=True, max_length=LONGEST,
@@ -66,7 +66,7 @@ class Page(Strict):
         return {**super().get_fields(), **filters}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Refuse cursors that would always give the first page, and pages that are too large."""
+        """Refuse cursors that would always return the first page, and too large pages."""
         if "before" in attrs and "after" in attrs:
             raise serializers.ValidationError({"after": "Use either before or after, not both."})
         for name in ("before", "after"):
@@ -144,7 +144,7 @@ class Id(serializers.UUIDField):
 
 
 def _texts(child: Any = None, help_text: str = "") -> serializers.ListField:
-    """Return the field of texts, one of which has to match."""
+    """Return a field for several texts, of which one has to match."""
     return serializers.ListField(
         child=child or Text(max_length=LONGEST_QUERY),
         required=False,
@@ -159,7 +159,7 @@ PRIORITY = {"min_value": LOWEST_PRIORITY, "max_value": HIGHEST_PRIORITY}
 
 
 class Filter(Strict):
-    """Tasks that match all filters that are given; of several values, one has to match."""
+    """Tasks that match all given filters; of the values of a filter, one has to match."""
 
     def get_fields(self) -> dict[str, Any]:
         """Return a field for each filter."""

@@ -242,7 +242,7 @@ class Reasons:
 
 
 class TaskWhy(ApiView):
-    """Why it stands where it stands."""
+    """The reasons for the status of a task."""
 
     needs = {"GET": (VIEW_TASKS,)}
     tag = "tasks"

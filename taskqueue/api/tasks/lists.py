@@ -1,4 +1,4 @@
-"""The list of tasks, and enqueueing, audited: one task, or many, all or none."""
+"""List tasks, and enqueue one task or many (all or none), with an audit entry."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from taskqueue.monitoring.searching.sorting import Sorting, find_sorted
 from taskqueue.results.by_hand import enqueue_batches_by_hand, enqueue_by_hand
 
 MOST = 1000
-# Where each has options of its own, comparing it with all others would take long.
+# If each task has its own options, comparing it with all others would take long.
 MOST_COMPARED = 20
 ListedTaskJSON = serializer_for(ListedTask, optional=frozenset({"args", "kwargs"}))
 
 
 class TaskPage(serializers.Serializer[Any]):
-    """A page of tasks as `ordering` says, else the newest first; by their end if all have ended."""
+    """A page of tasks, ordered by `ordering`; by default by end if all ended, else newest first."""
 
     results = ListedTaskJSON(many=True)
     next = serializers.URLField(allow_null=True, help_text="The page of older tasks.")
@@ -206,10 +206,10 @@ def _receipts(wishes: Sequence[Wanted], results: Sequence[Any], user: Any) -> li
 
 
 def _alike(tasks: Sequence[Wanted]) -> list[list[int]]:
-    """Return the places of those that are written together, in the order in which they are.
+    """Return the places of the tasks that are written together, in the order of their writes.
 
-    Those with unique keys in the order of the keys: two requests with the same ones in different
-    orders would wait for each other.
+    Tasks with unique keys are in the order of the keys: otherwise two requests with the same keys
+    in different orders would deadlock.
     """
     places = range(len(tasks))
     plain = sorted(
@@ -224,7 +224,7 @@ def _alike(tasks: Sequence[Wanted]) -> list[list[int]]:
 
 
 def _batches(tasks: Sequence[Wanted], places: Iterable[int], *, compared: int) -> list[list[int]]:
-    """Put each place into the first of the last batches that is like it, or into a new one."""
+    """Put each place into the first matching batch of the last ones, or into a new batch."""
     batches: list[list[int]] = []
     for place in places:
         for batch in batches[-compared:]:
@@ -237,7 +237,7 @@ def _batches(tasks: Sequence[Wanted], places: Iterable[int], *, compared: int) -
 
 
 def _is_alike(one: Wanted, other: Wanted) -> bool:
-    """Whether they are of one type, and have the same options."""
+    """Return whether both have the same type and the same options."""
     own, others = one.definition, other.definition
     is_same = own.name == others.name and own.options == others.options
     return is_same and own.given == others.given

@@ -30,7 +30,7 @@ from taskqueue.exceptions import InvalidTask
 
 # Seconds between two attempts, before jitter.
 SHORTEST_BACKOFF = 1
-# Seconds from now until a moment of a request, and the longest `unique_for`.
+# Seconds from now until the latest time in a request, and the longest `unique_for`.
 LONGEST_DELAY = YEAR
 MOST_CLASSES, LONGEST_CLASS_PATH = 50, 500
 NUMBER = {"type": "number", "minimum": SHORTEST_BACKOFF, "maximum": LONGEST}
@@ -39,7 +39,7 @@ FACTOR = {"type": "number", "minimum": 0, "maximum": LONGEST}
 
 
 class BackoffField(DescribedField):
-    """A policy by its name, and its numbers: `{"policy": "fixed", "seconds": 5}`."""
+    """The name of a policy and its numbers: `{"policy": "fixed", "seconds": 5}`."""
 
     json_schema = {
         "oneOf": [
@@ -81,7 +81,7 @@ class BackoffField(DescribedField):
 
 
 class NearMoment(OneOf):
-    """A moment with its offset, or seconds from now: at most a year ahead."""
+    """A time with its UTC offset, or seconds from now; at most a year ahead."""
 
     by_type = {str: MomentAmongSeconds(), float: SecondsField(max_value=LONGEST_DELAY)}
 
@@ -94,7 +94,7 @@ class NearMoment(OneOf):
 
 
 class PriorityName(serializers.ChoiceField):
-    """The name of a priority, in either case."""
+    """The name of a priority, in upper or lower case."""
 
     def to_internal_value(self, data: Any) -> Any:
         return super().to_internal_value(str(data).lower())
@@ -110,7 +110,7 @@ class PriorityField(OneOf):
 
 
 class ClassesField(serializers.ListField):
-    """Exception classes by their paths; nothing is imported for them."""
+    """Paths of exception classes, which are not imported."""
 
     child = Text(max_length=LONGEST_CLASS_PATH)
 
@@ -158,7 +158,7 @@ class UniquePerField(OneOf):
 
 
 class EveryArgument(DescribedField):
-    """true: all arguments make the key."""
+    """The value true: the key consists of all arguments."""
 
     json_schema = {"type": "boolean", "enum": [True]}
 
@@ -169,7 +169,7 @@ class EveryArgument(DescribedField):
 
 
 class UniqueKeyField(OneOf):
-    """The key, names of arguments that make it, or true for all of them."""
+    """The key, names of the arguments that it consists of, or true for all arguments."""
 
     by_type = {
         bool: EveryArgument(),
@@ -193,9 +193,9 @@ class OwnIdField(DescribedField):
 
 
 class OptionsOf(Strict):
-    """The options that a request may give, each with the field of its kind."""
+    """The options that a request may contain, each with the field of its kind."""
 
-    # An option belongs here that may be given in one of these ways.
+    # Options that may be given in one of these ways.
     uses: ClassVar[tuple[Use, ...]]
     left_out: ClassVar[frozenset[str]] = frozenset()
 
@@ -218,8 +218,8 @@ class ChangeableOptions(OptionsOf):
 class ScheduleOptions(OptionsOf):
     """The options of `.using()`, except those that the rule of a schedule decides.
 
-    A request chooses no `unique_scope`: it would take the unique keys of any definition, also of
-    one that is not marked `api=True`.
+    A request cannot choose a `unique_scope`, because it could then take the unique keys of any
+    definition, even of one that is not marked `api=True`.
     """
 
     uses = (Use.SCHEDULE,)
@@ -241,7 +241,7 @@ class EnqueueOptions(ScheduleOptions):
 
 
 class StoredOptions(ScheduleOptions):
-    """The options of a schedule: checked, and kept as they were sent."""
+    """The options of a schedule: checked, and stored as they were sent."""
 
     def to_internal_value(self, data: Any) -> Any:
         super().to_internal_value(data)

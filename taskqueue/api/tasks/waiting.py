@@ -1,7 +1,7 @@
 """Wait within a request: read, release connections, sleep, and read again.
 
-Each wait holds a thread of the web server, so only few requests may wait at a time: the rest of the
-site needs threads too.
+Each wait occupies a thread of the web server, so only few requests may wait at a time: the rest of
+the site needs threads too.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ LONGEST_WAIT = 60
 # otherwise. Under ASGI each request gets its own thread; under WSGI they come from a pool, often of
 # four.
 MOST_UNDER_ASGI, MOST_UNDER_WSGI = 16, 2
-# How many of them one user may have; never more than half.
+# How many of these waits one user may have; never more than half.
 MOST_OF_ONE = 4
-# Seconds after which a client should try again whose request could not wait.
+# Seconds after which a client should retry a request that could not wait.
 RETRY_AFTER = 5
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class Seats:
 
     @contextmanager
     def seat(self, user: Any, most: int) -> Iterator[bool]:
-        """Yield whether this user may wait during the block, with at most `most` waits in all."""
+        """Yield whether this user may wait in the block, if at most `most` requests may wait."""
         who, of_one = user.pk, min(MOST_OF_ONE, (most + 1) // 2)
         with self._lock:
             has_seat = self._taken[who] < of_one and self._taken.total() < most
@@ -54,7 +54,7 @@ class Seats:
         finally:
             if has_seat:
                 with self._lock:
-                    self._taken -= Counter([who])  # Forgets who waits no more.
+                    self._taken -= Counter([who])  # Removes users without waits.
 
 
 SEATS = Seats()
@@ -63,7 +63,7 @@ SEATS = Seats()
 def most_waits(request: Request) -> int:
     """Return how many requests may wait at a time in this process.
 
-    None may wait in a WSGI server without threads, where the process would serve nobody else.
+    None may wait in a WSGI server without threads, which would serve no other request.
     """
     chosen = get_settings().API_LONG_POLLS
     if chosen is not None:
@@ -76,7 +76,7 @@ def most_waits(request: Request) -> int:
 def waited(
     view: ApiView, look: Callable[[], T], is_enough: Callable[[T], bool], seconds: float
 ) -> T:
-    """Return the result of `look` once it is enough, or when the time is over.
+    """Return the result of `look` when it is sufficient or the time is over.
 
     If too many requests are waiting already, return the present result, and tell the client when to
     try again.
@@ -99,9 +99,9 @@ def waited(
 
 
 def _let_go() -> None:
-    """Close connections that the project would not keep beyond a request, because many may wait.
+    """Close connections that the project does not keep between requests, because many may wait.
 
-    Those within a transaction, such as a test's, are kept. SQLite's hold nothing that others need.
+    Connections in a transaction, such as a test's, stay open. Those of SQLite block nobody.
     """
     for connection in connections.all(initialized_only=True):
         is_kept = connection.settings_dict.get("CONN_MAX_AGE") != 0  # A pool asks for 0, too.

@@ -1,1 +1,1 @@
-"""Workflows: enqueue, find, show, draw and change them; the types that may be enqueued."""
+"""Enqueue, find, show, draw and change workflows, and list the types that may be enqueued."""

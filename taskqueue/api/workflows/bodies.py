@@ -1,4 +1,4 @@
-"""Bodies of requests that enqueue workflows: by name, or with steps of their own."""
+"""Bodies of requests that enqueue workflows, either by name or with their own steps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ logger = logging.getLogger("taskqueue.api")
 
 
 class Steps(DescribedField):
-    """The steps of a workflow without a function of the project; `adhoc` checks them."""
+    """The steps of a workflow that has no function in the project; `adhoc` checks them."""
 
     json_schema = {
         "type": "array",
@@ -94,7 +94,7 @@ class EnqueueWorkflow(Reasoned):
     steps = Steps(required=False, help_text="Instead of arguments.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Require the one or the other."""
+        """Require exactly one of the two."""
         if "steps" in attrs:
             for name in ("args", "kwargs"):
                 if name in attrs:
@@ -142,7 +142,7 @@ def _by_name(body: Mapping[str, Any]) -> Graph:
     except (TaskQueueError, DatabaseError):
         raise
     except Exception as error:
-        # Not its text: it may hold an argument, and that may be a secret.
+        # Its text is left out: it may contain an argument, which may be secret.
         kind = type(error).__name__
         logger.warning("Workflow not built workflow=%s", workflow.name, exc_info=True)
         detail = f"{workflow.name} cannot be built of these arguments: {kind}."
@@ -165,7 +165,7 @@ def _from_steps(body: Mapping[str, Any]) -> Graph:
 
 
 class _Finder:
-    """Finds the definitions of steps, one after another, and knows how far it is."""
+    """Find the definitions of steps one after another, and keep the place of the current one."""
 
     def __init__(self) -> None:
         self.place = -1
@@ -185,7 +185,7 @@ class _Finder:
 
 
 def _check_step_secrets(step: Step, place: int) -> None:
-    """Refuse what an answer shows in place of a secret."""
+    """Refuse the placeholder that answers show instead of a secret."""
     definition = None if step.call is None else registry.find(step.call.name)
     if definition is None or not definition.options.sensitive:
         return

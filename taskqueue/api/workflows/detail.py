@@ -1,4 +1,4 @@
-"""One workflow: shown, waited for, deleted; the verbs on it."""
+"""View one workflow, wait for it, delete it, and apply verbs to it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from taskqueue.results.workflows import row_of
 
 
 class Waiting(Strict):
-    """How long to wait."""
+    """The parameter for a wait."""
 
     wait = Digits(default=0, max_value=LONGEST_WAIT, help_text="Seconds to wait for its end.")
 
 
 class WorkflowView(OneView):
-    """One workflow. If-Match compares its status and what people asked of it."""
+    """One workflow. If-Match compares its status and the requests to pause or cancel it."""
 
     needs = {"GET": (VIEW_WORKFLOWS,)}
     tag = "workflows"
@@ -48,20 +48,20 @@ class WorkflowView(OneView):
         return shown_workflow(found, self.request.user)
 
     def outcome(self, verb: Verb, key: str, result: Any) -> Response:
-        """204 once it is deleted; 202 while workers delete the rest."""
+        """Return 204 when it is deleted, and 202 while workers delete the rest."""
         if verb.name == "delete" and not result:
             return self.answer(key, status=202)
         return super().outcome(verb, key, result)
 
     def run(self, request: Request, key: str) -> Response:
-        """Do the verb. Raises 403 where it would stop what runs, and the user may not."""
+        """Apply the verb. Raises 403 if it would stop running tasks and the user may not."""
         self._refuse_to_stop(key)
         for name in {"from_step", "step"} & self.parameters.keys():
             step_of(row_of(key), self.parameters[name])
         try:
             return self.act(self.verb, key, **self.parameters)
         except TransitionRefused:
-            self._refuse_to_stop(key)  # Something may have started meanwhile.
+            self._refuse_to_stop(key)  # A task may have started meanwhile.
             raise
 
     def _refuse_to_stop(self, key: str) -> None:
@@ -72,7 +72,7 @@ class WorkflowView(OneView):
 
 
 class WorkflowDetail(WorkflowView):
-    """Looking at a workflow, and deleting it."""
+    """View and delete a workflow."""
 
     needs = {
         "GET": (VIEW_WORKFLOWS,),
@@ -119,7 +119,7 @@ class RetryBody(Reasoned):
 
 
 class ResolveBody(Reasoned):
-    """A step that failed, and its result."""
+    """A failed step, and its result."""
 
     step = Text(max_length=LONGEST_NAME, help_text="The name of a step that has failed.")
     value = Anything(help_text="The result that it is to have.", allow_null=True)

@@ -1,4 +1,4 @@
-"""The drawing of a workflow: as data, as an SVG file, or as text for Mermaid."""
+"""The drawing of a workflow as data, an SVG file, or text for Mermaid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from taskqueue.engine.workflows.pictures import picture_of_workflow
 from taskqueue.results.workflows import row_of
 
 SVG, MERMAID = "image/svg+xml", "text/plain"
-# Nothing in a drawing is run, should a browser open it.
+# A browser that opens a drawing runs nothing in it.
 SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
 
 

@@ -1,4 +1,4 @@
-"""The list of workflows, and enqueueing them, audited; the workflows that may be enqueued."""
+"""List workflows, enqueue them with an audit entry, and list those that may be enqueued."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class WorkflowType:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkflowTypes:
-    """All of them."""
+    """All types of workflows that may be enqueued."""
 
     results: list[WorkflowType]
 

@@ -74,7 +74,7 @@ def test_one_that_cannot_be_lets_none_be(
     assert not Audit.objects.exists()
 
 
-def test_the_mistakes_of_all_tasks_are_told_at_once(root: ApiClient) -> None:
+def test_the_errors_of_all_tasks_are_reported_together(root: ApiClient) -> None:
     tasks: list[Any] = [
         {"name": tell.name},
         {"name": tell.name, "priority": 101},

@@ -114,7 +114,7 @@ def test_a_task_costs_few_queries(root: ApiClient) -> None:
     assert len(asked) <= 6
 
 
-def test_what_has_not_changed_is_not_sent_again(root: ApiClient) -> None:
+def test_unchanged_content_is_not_sent_again(root: ApiClient) -> None:
     result = echo.enqueue()
     first = root.look(path(result))
     answer = root.look(path(result), If_None_Match=first["ETag"])

@@ -114,7 +114,7 @@ def test_an_id_finds_its_task(some: None, root: ApiClient) -> None:
         ({"name": ",".join("x" * 101)}, "name"),
     ],
 )
-def test_what_cannot_be_asked_for_is_told_with_its_name(
+def test_an_invalid_parameter_is_reported_by_its_name(
     query: dict[str, str], name: str, root: ApiClient
 ) -> None:
     told = problem(root.look(f"tasks/?{urlencode(query)}"), 400, "invalid")
@@ -192,7 +192,7 @@ def test_a_page_costs_as_many_queries_for_many_rows_as_for_few(root: ApiClient) 
     assert max(counts) <= 12
 
 
-def test_moments_are_told_in_utc(root: ApiClient) -> None:
+def test_times_are_in_utc(root: ApiClient) -> None:
     echo.enqueue()
     (row,) = listed(root)
     assert row["enqueued_at"].endswith("Z")

@@ -46,7 +46,7 @@ def test_all_is_well_where_nothing_waits_and_a_worker_lives() -> None:
     assert worst(list(look_at_work(connection))) is Severity.OK
 
 
-def test_queues_that_nobody_serves_or_that_are_paused_are_told() -> None:
+def test_unserved_and_paused_queues_are_reported() -> None:
     make_task(queue_name="mail")
     assert found("queues") == [("problem", "No workers are running. Waiting tasks: 1.")]
     make_worker(queues={"default": 1})
@@ -58,7 +58,7 @@ def test_queues_that_nobody_serves_or_that_are_paused_are_told() -> None:
     assert found("queues") == [("warning", "The queue mail is paused. Waiting tasks: 1.")]
 
 
-def test_workers_in_trouble_lost_or_of_several_versions_are_told() -> None:
+def test_failing_lost_and_differently_versioned_workers_are_reported() -> None:
     make_worker("w1", trouble="no module named shop")
     make_worker("w2", status="lost", seen_at=ago(timedelta(minutes=10)))
     make_worker("w3", versions={"taskqueue": "1.3"})
@@ -69,7 +69,7 @@ def test_workers_in_trouble_lost_or_of_several_versions_are_told() -> None:
     ]
 
 
-def test_tasks_that_only_absent_workers_may_take_are_told() -> None:
+def test_tasks_that_only_absent_workers_may_take_are_reported() -> None:
     make_worker()
     pinned = {"route": 1, "pinned_to": "ghost", "worker_names": ["ghost"]}
     task = make_task(run_after=ago(HOUR), **pinned)
@@ -108,7 +108,7 @@ def test_tasks_for_more_workers_than_are_there_are_told() -> None:
     assert found("queues") == []
 
 
-def test_parked_tasks_are_told_with_the_time_that_is_left() -> None:
+def test_parked_tasks_are_reported_with_the_remaining_time() -> None:
     make_worker()
     task = make_task("scheduled", parked_at=ago(20 * HOUR), run_after=ago(-MINUTE), name="lost")
     [(severity, seen)] = found("workers")
@@ -125,7 +125,7 @@ def test_parked_tasks_are_told_with_the_time_that_is_left() -> None:
 
 
 @pytest.mark.parametrize("has_worker", [True, False])
-def test_an_overdue_schedule_is_told_unless_it_is_paused(has_worker: bool) -> None:
+def test_an_overdue_schedule_is_reported_unless_it_is_paused(has_worker: bool) -> None:
     if has_worker:
         make_worker()
     values = {"task_name": "x", "rule": {}, "request": {}, "served_until": ago(4 * HOUR)}
@@ -140,7 +140,7 @@ def test_an_overdue_schedule_is_told_unless_it_is_paused(has_worker: bool) -> No
     assert [severity for severity, _ in found("duties")] == ["problem"]
 
 
-def test_duties_that_nobody_does_are_told() -> None:
+def test_duties_that_nobody_does_are_reported() -> None:
     make_worker()
     make_task("scheduled", run_after=ago(HOUR))
     make_task("succeeded", prune_after=ago(2 * HOUR))
@@ -152,7 +152,7 @@ def test_duties_that_nobody_does_are_told() -> None:
     assert pruning.startswith("Pruning is 2 h behind")
 
 
-def test_settings_that_are_odd_are_told() -> None:
+def test_odd_settings_are_reported() -> None:
     assert "DEBUG" not in subjects()
     assert subjects(DEBUG=True)["DEBUG"] == "warning"
     assert subjects(TASKQUEUE={"LEASE_DURATION": 6, "PING_INTERVAL": 5})["taskqueue.E001"] == (

@@ -107,7 +107,7 @@ def test_a_role_that_may_see_little_is_told_so_and_nothing_breaks(holder: Any) -
     assert all(each.severity is Severity.INFO for each in denied)
 
 
-def test_dead_rows_are_told_with_the_last_vacuum(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dead_rows_are_reported_with_the_last_vacuum(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bloat, "LEAST_DEAD", 100)
     fill(400)
 
@@ -176,7 +176,7 @@ def test_the_server_says_its_version() -> None:
     assert (first.severity, first.seen.startswith("PostgreSQL ")) == (Severity.OK, True)
 
 
-def test_a_direct_connection_is_told_from_one_through_a_pooler() -> None:
+def test_a_direct_connection_is_distinguished_from_a_pooled_one() -> None:
     [found] = look_at_pooling(connection)
     assert (found.severity, "a worker would listen" in found.seen) == (Severity.OK, True)
     require_tool(PROGRAM)

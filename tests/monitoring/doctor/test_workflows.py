@@ -79,7 +79,7 @@ def test_ends_that_nobody_counts_are_a_problem_after_a_minute() -> None:
     assert seen.startswith("Ends of tasks of workflows have waited to be counted for 2 min")
 
 
-def test_deadlines_that_have_passed_or_are_near_are_told() -> None:
+def test_passed_and_near_deadlines_are_reported() -> None:
     run = diamond.enqueue(1)
     rows = Workflow.objects.filter(id=run.id)
     rows.update(deadline_at=timezone.now() + HOUR)
@@ -95,7 +95,7 @@ def test_deadlines_that_have_passed_or_are_near_are_told() -> None:
     )  # fmt: skip
 
 
-def test_long_pauses_and_stops_are_told() -> None:
+def test_long_pauses_and_stops_are_reported() -> None:
     run = diamond.enqueue(1)
     run.pause()
     assert found() == []
@@ -108,7 +108,7 @@ def test_long_pauses_and_stops_are_told() -> None:
     assert seen.startswith("Workflows have been stopping for more than ten minutes: 1.")
 
 
-def test_pruning_that_is_behind_is_told() -> None:
+def test_pruning_that_is_behind_is_reported() -> None:
     run = finish(diamond.enqueue(1))
     Workflow.objects.filter(id=run.id).update(prune_after=ago(timedelta(hours=3)))
     [(severity, seen)] = found()

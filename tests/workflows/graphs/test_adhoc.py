@@ -113,7 +113,7 @@ def test_wrong_requests_are_refused(described: list[Any], reason: str) -> None:
 
 
 @pytest.mark.parametrize("request_", [None, [], {"steps": {}}, {"steps": [LOAD], "nam": "x"}])
-def test_what_is_no_workflow_is_refused(request_: Any) -> None:
+def test_a_value_that_is_no_workflow_is_refused(request_: Any) -> None:
     with pytest.raises(InvalidWorkflow, match=r"A workflow "):
         adhoc_graph(request_, find)
 

@@ -80,7 +80,9 @@ def test_null_is_neither_smaller_nor_larger(comparison: Condition) -> None:
         (STEP.contains("a"), 5, "cannot compare text in a number"),
     ],
 )
-def test_what_cannot_be_compared_is_told(condition: Condition, result: Any, reason: str) -> None:
+def test_values_that_cannot_be_compared_are_reported(
+    condition: Condition, result: Any, reason: str
+) -> None:
     with pytest.raises(InvalidWorkflow, match=reason):
         holds(condition, step=result)
 

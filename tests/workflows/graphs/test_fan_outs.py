@@ -69,6 +69,6 @@ def test_no_calls_are_possible() -> None:
         (7, None, InvalidWorkflow, "needs a list of items"),
     ],
 )
-def test_what_is_no_call_is_refused(what: Any, calls: Any, error: Any, reason: str) -> None:
+def test_a_value_that_is_no_call_is_refused(what: Any, calls: Any, error: Any, reason: str) -> None:
     with pytest.raises(error, match=reason):
         fan_out(what, calls).build()

@@ -77,7 +77,7 @@ def test_references_stand_for_values(data: Any, value: Any) -> None:
         ({"$step": "load", "path": ["rows"], "length": True}, "has no length: it is a number"),
     ],
 )
-def test_parts_that_do_not_exist_are_told(data: Any, reason: str) -> None:
+def test_parts_that_do_not_exist_are_reported(data: Any, reason: str) -> None:
     with pytest.raises(InvalidWorkflow, match=reason):
         resolved(data)
 

@@ -61,7 +61,7 @@ def test_each_run_makes_the_call_that_the_schedule_says() -> None:
         (Scheduled(Every(hours=1), overlap="no"), "overlap must be one of"),
     ],
 )
-def test_schedules_that_cannot_work_are_told_by_the_system_checks(
+def test_the_system_checks_report_schedules_that_cannot_work(
     scheduled: Scheduled, reason: str
 ) -> None:
     made = declared(schedule=scheduled)
