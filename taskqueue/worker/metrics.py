@@ -52,7 +52,7 @@ def _queues(meter: Meter) -> Iterator[Metric]:
         labels=["queue", "outcome"],
     )  # fmt: skip
     runs = HistogramMetricFamily(
-        "taskqueue_worker_run_seconds", "Run times of bodies that nobody cut short.",
+        "taskqueue_worker_run_seconds", "Run times of bodies that were not interrupted.",
         labels=["queue"],
     )  # fmt: skip
     waits = HistogramMetricFamily(

@@ -117,7 +117,7 @@ class TaskDetail(TaskView):
 
     @endpoint("getTask", answers={200: ShownTask, 304: None}, query=Waiting, problems=(404,))
     def get(self, request: Request, task_id: str) -> Response:
-        """All there is to say about it; with `wait`, once it has ended or the time is over."""
+        """View the task. With `wait`, answer once it has ended or the time is over."""
         seconds = self.parameters["wait"]
         if "HTTP_IF_NONE_MATCH" in request.META:
             return waited(

@@ -249,7 +249,7 @@ class TaskWhy(ApiView):
 
     @endpoint("explainTask", answers={200: Reasons}, problems=(404,))
     def get(self, request: Request, task_id: str) -> Response:
-        """Explain why it waits, which worker holds it and until when, or how it ended.
+        """Explain why the task waits, which worker runs it and until when, or how it ended.
 
         Details of workers, attempts and pauses require the permission to view them. Without it, a
         reason has only its `code` and a `message` without names.

@@ -177,8 +177,8 @@ class TaskBulk(ApiView):
     def post(self, request: Request) -> Response:
         """Enqueue up to 1,000 tasks in one transaction: all or none.
 
-        200 where none is new, since others hold the unique keys. Where tasks are wrong, `errors`
-        names each of them by its place, and what is wrong with it.
+        200 if no task is new because others hold the unique keys. `errors` lists each invalid task
+        by its place, with its errors.
         """
         wishes: list[Wanted] = self.parameters["tasks"]
 

@@ -83,7 +83,7 @@ class WorkflowDetail(WorkflowView):
         "getWorkflow", answers={200: ShownWorkflow, 304: None}, query=Waiting, problems=(404,)
     )
     def get(self, request: Request, workflow_id: str) -> Response:
-        """All there is to say about it but its steps; with `wait`, once it has ended."""
+        """View the workflow without its steps. With `wait`, answer once it has ended."""
         seconds = self.parameters["wait"]
         if seconds:
             waited(
@@ -103,8 +103,7 @@ class WorkflowDetail(WorkflowView):
     def delete(self, request: Request, workflow_id: str) -> Response:
         """Delete a workflow that has ended, with its children and all their tasks: 204.
 
-        Of one with more tasks than are deleted at once, workers delete the rest within moments:
-        202.
+        If it has more tasks than can be deleted at once, workers delete the rest soon after: 202.
         """
         return self.act(WORKFLOW_VERBS["delete"], workflow_id, **self.parameters)
 

@@ -47,12 +47,12 @@ from taskqueue.monitoring.reading import NoAnswer, SharedQuestion, is_postgresql
 def of_lanes(lanes: Mapping[str, Lane]) -> list[Metric]:
     """Return gauges of the queues."""
     tasks = family(
-        Gauge, "tasks", "Tasks that have not ended; at least so many where tasks_capped is 1.",
+        Gauge, "tasks", "Tasks that have not ended; a lower bound if tasks_capped is 1.",
         "queue", "status",
     )  # fmt: skip
     capped = family(
-        Gauge, "tasks_capped", "Whether counting stopped: there may be more tasks than"
-        " taskqueue_tasks says.", "queue", "status",
+        Gauge, "tasks_capped", "Whether the count reached its cap, so that there may be"
+        " more tasks.", "queue", "status",
     )  # fmt: skip
     latency = family(
         Gauge, "queue_latency_seconds", "Waiting time of the oldest ready task;"

@@ -28,12 +28,12 @@ def safe(value: str) -> str:
 def of_workflows(figures: WorkflowFigures) -> list[Metric]:
     """Return gauges and counters of the workflows."""
     open_ones = family(
-        Gauge, "workflows", "Workflows that have not ended; at least so many where"
+        Gauge, "workflows", "Workflows that have not ended; a lower bound if"
         " workflows_capped is 1.", "name", "status",
     )  # fmt: skip
     capped = family(
-        Gauge, "workflows_capped", "Whether counting stopped: there may be more workflows than"
-        " taskqueue_workflows says.", "status",
+        Gauge, "workflows_capped", "Whether the count reached its cap, so that there may be"
+        " more workflows.", "status",
     )  # fmt: skip
     seconds = family(
         Summary, "workflow_seconds", "Times from the enqueue of workflows to their end, by status.",

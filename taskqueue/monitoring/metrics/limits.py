@@ -20,22 +20,25 @@ from taskqueue.monitoring.read_models.worker import ShownWorker
 def of_limits(limits: Iterable[ShownLimit], figures: WorkflowFigures) -> list[Metric]:
     """Return gauges of the limits."""
     running = family(
-        Gauge, "limit_running", "Leases that take a place of a limit, of all its keys.", "limit"
+        Gauge,
+        "limit_running",
+        "Leases that hold a place of a limit, summed over its keys.",
+        "limit",
     )
     slots = family(
-        Gauge, "limit_slots", "Places of a limit, of each of its keys; none for a rate.", "limit"
+        Gauge, "limit_slots", "Places of a limit, for each of its keys; none for a rate.", "limit"
     )
     waiting = family(
         Gauge, "limit_waiting", "Ready tasks that wait for a place or a token of a limit, counted"
         " up to a cap.", "limit",
     )  # fmt: skip
     used = family(
-        Gauge, "rate_used_ratio", "How much of a rate is used, of the key that has used most.",
+        Gauge, "rate_used_ratio", "Used share of a rate, for the key that has used most.",
         "limit",
     )  # fmt: skip
     saturated = family(
         Counts, "limit_saturated_seconds", "Seconds in which tasks waited for a place of a limit,"
-        " as looks every ten seconds have seen.", "limit",
+        " sampled every ten seconds.", "limit",
     )  # fmt: skip
     for limit in limits:
         label = safe(limit.name)
@@ -56,8 +59,8 @@ def of_limits(limits: Iterable[ShownLimit], figures: WorkflowFigures) -> list[Me
     for state in PartitionState:
         partitions.add_metric([state.value], figures.partitions.get(state.value, 0))
     repairs = family(
-        Counts, "partition_repairs", "Partitions that stood still beside tasks and places, and were"
-        " opened; 0 where all is well.",
+        Counts, "partition_repairs", "Stuck partitions with tasks and free places that were"
+        " opened; 0 in normal operation.",
     )  # fmt: skip
     repairs.add_metric([], figures.limit_repairs)
     return [running, slots, waiting, used, saturated, notes, partitions, repairs]

@@ -35,7 +35,7 @@ def of_webhooks(figures: WorkflowFigures) -> list[Metric]:
 def of_events(figures: WorkflowFigures) -> list[Metric]:
     """Return gauges of the events that no worker has numbered yet."""
     new = family(
-        Gauge, "events_unnumbered", "Events that wait for their numbers, and cause nothing before,"
+        Gauge, "events_unnumbered", "Events without a number, which are not delivered yet,"
         " counted up to 10,000.",
     )  # fmt: skip
     new.add_metric([], figures.new_events)
