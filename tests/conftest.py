@@ -17,7 +17,7 @@ from django.conf import settings as django_settings
 from django.db import connection
 
 from project.postgres import Server
-from tests.isolation import forget_charts, own_proofs, patience
+from tests.isolation import forget_charts, no_language, own_proofs, patience
 from tests.pooler import PROGRAM, WHERE, Pooler, mode_of
 from tests.proofs import forget_proofs
 from tests.sharing_out import (
@@ -36,7 +36,7 @@ from tests.worker_process import (
     worker_environment,
 )
 
-__all__ = ["forget_charts", "own_proofs", "patience"]
+__all__ = ["forget_charts", "no_language", "own_proofs", "patience"]
 
 StartWorker = Callable[..., WorkerProcess]
 Drain = Callable[..., str]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
+from django.utils.translation import deactivate
 
 from tests.proofs import PREFIX, forget_proofs, use_own_proofs
 
@@ -22,6 +23,13 @@ def forget_charts() -> None:
     series.cache.forget()
     performance.cache.forget()
     comparison.cache.forget()
+
+
+@pytest.fixture(autouse=True)
+def no_language() -> Iterator[None]:
+    """Django's middleware leaves a thread in the language of its last request."""
+    yield
+    deactivate()
 
 
 @pytest.fixture(scope="session", autouse=True)

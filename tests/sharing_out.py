@@ -33,7 +33,6 @@ NO_DATABASE = [
     "browser/test_every_page.py",
     "management/test_trouble.py",
     "testing/test_importing.py",
-    "api/test_schema.py",
     "test_architecture.py",
     "test_context.py",
     "test_deployment.py",
