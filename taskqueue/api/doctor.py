@@ -9,8 +9,9 @@ from typing import get_args
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from taskqueue.access.permissions import VIEW_TASKS, VIEW_WORKERS
+from taskqueue.access.permissions import OPERATE, VIEW_TASKS, VIEW_WORKERS
 from taskqueue.api.base import ApiView, endpoint
+from taskqueue.api.fields import Strict
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.examinations import request_examination
 from taskqueue.monitoring.doctor import Severity, examine, visible_to, worst
@@ -92,10 +93,14 @@ class Examination:
     findings: list[FindingShown]
 
 
+class NoBody(Strict):
+    """An empty object, or no body at all."""
+
+
 class Doctor(ApiView):
     """The doctor."""
 
-    needs = dict.fromkeys(("GET", "POST"), (VIEW_TASKS, VIEW_WORKERS))
+    needs = {"GET": (VIEW_TASKS, VIEW_WORKERS), "POST": (VIEW_TASKS, VIEW_WORKERS, OPERATE)}
     tag = "health"
 
     @endpoint("getDoctor", answers={200: Examination})
@@ -114,7 +119,7 @@ class Doctor(ApiView):
         )
         return Response(json_form(shown))
 
-    @endpoint("requestExamination", answers={202: None})
+    @endpoint("requestExamination", answers={202: None}, body=NoBody)
     def post(self, request: Request) -> Response:
         """Have a worker run the doctor within seconds. Its findings are then among the notices;
         `notices/` says when that was.

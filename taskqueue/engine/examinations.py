@@ -18,7 +18,7 @@ from taskqueue.engine.statement import Fact, Statement
 from taskqueue.models import Examination
 
 # Seconds between two examinations.
-EVERY = 300
+EVERY = 600
 # How long the findings of a host are kept that no worker examines any more.
 KEPT_FOR_HOST = timedelta(hours=1)
 # The most findings that are kept.
@@ -36,7 +36,7 @@ IS_OLD = Fact.of("""
     NOT EXISTS (
         SELECT 1
         FROM taskqueue_examination
-        WHERE begun_at IS NOT NULL AND {since begun_at} < 300
+        WHERE begun_at IS NOT NULL AND {since begun_at} < 600
     )
 """)
 # Locks the row, or inserts it. A worker that waited for the lock finds that it is not due.
@@ -45,7 +45,7 @@ INSERT INTO taskqueue_examination AS examination (id, begun_at, worker_name, hos
 VALUES (1, {now}, '', '', {json findings})
 ON CONFLICT (id) DO UPDATE SET begun_at = excluded.begun_at
 WHERE examination.begun_at IS NULL OR examination.requested_at > examination.begun_at
-    OR {since examination.begun_at} >= 300
+    OR {since examination.begun_at} >= 600
 """)
 REQUEST = Statement.of("""
 INSERT INTO taskqueue_examination (id, requested_at, worker_name, host, findings)

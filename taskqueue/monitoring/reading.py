@@ -116,6 +116,9 @@ def _connected(seconds: float) -> Iterator[None]:
         ordinary.close()
 
 
+LIMIT = "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)"
+
+
 @contextmanager
 def time_limit(connection: BaseDatabaseWrapper, limit: str) -> Iterator[None]:
     """Use a transaction with a time limit for statements; none on SQLite, which it would lock."""
@@ -123,6 +126,5 @@ def time_limit(connection: BaseDatabaseWrapper, limit: str) -> Iterator[None]:
         yield
         return
     with atomic(using=connection.alias):
-        for name in ("statement_timeout", "lock_timeout"):
-            fetch(connection, "SELECT set_config(%s, %s, true)", (name, limit))
+        fetch(connection, LIMIT, (limit, limit))
         yield

@@ -13,7 +13,8 @@ from django.utils import timezone
 from django.utils.translation import override
 
 from taskqueue import control
-from taskqueue.models import Audit, Partition, Pause, Queue, Schedule, Task, Worker
+from taskqueue.models import Audit, Examination, Partition, Pause, Queue, Schedule, Task, Worker
+from taskqueue.worker.bodies.examining import run
 from tests.admin.conftest import LogIn
 from tests.admin.test_dashboard import make_running, make_worker, read, region, words
 from tests.monitoring.rows import make_rollup
@@ -171,6 +172,25 @@ def test_the_doctor_has_a_page_with_the_same_remedies(log_in_as: LogIn, worker: 
         assert text in told
     assert {value for _, value in buttons(page)} >= {"resume", "resume_all", "stop"}
     assert page.index("problem</span>") < page.index("ok</span>")
+
+
+def test_the_page_of_the_doctor_has_a_worker_run_it_for_the_notices(
+    log_in_as: LogIn, worker: Worker
+) -> None:
+    client = log_in_as("superuser")
+    assert "(last run" not in read(client)
+    assert client.post(DOCTOR).url == DOCTOR  # type: ignore[attr-defined]
+    assert Examination.objects.get().requested_at is not None
+    ready(status="scheduled", run_after=timezone.now() - timedelta(hours=1))
+    run("worker-1", host="web-1")
+    page = words(region(read(client), "state"))
+    assert re.search(r"\(last run \d+ m?s ago\)", page)
+    notices = region(read(client), "notices")
+    assert "The doctor found: A task has been due for 60 min" in words(notices)
+    assert links(notices)["Doctor"] == DOCTOR
+    assert "The worker worker-1 on web-1 ran the doctor" in words(
+        client.get(DOCTOR).content.decode()
+    )
 
 
 def test_a_finding_is_for_those_who_may_view_its_subject(log_in_as: LogIn, worker: Worker) -> None:

@@ -18,9 +18,9 @@ from taskqueue.declarations.definition import registry
 from taskqueue.declarations.options import OPTIONS
 from taskqueue.display import labelled
 from taskqueue.exceptions import TaskQueueError
-from taskqueue.models import AlertRule, Audit, Incident, Operation, Worker
-from taskqueue.monitoring.doctor import examine
+from taskqueue.models import Audit, Examination, Incident, Operation, Worker
 from taskqueue.rules import Cron, from_json
+from taskqueue.worker.bodies.examining import run
 from tests.admin.conftest import LogIn
 from tests.admin.schedule_rows import messages_of
 from tests.admin.test_admin import read, url
@@ -196,19 +196,10 @@ def test_the_dashboard_tells_what_the_doctor_found_in_the_language_of_the_reader
     log_in_as: LogIn,
 ) -> None:
     make_worker()
-    make_rule("doctor", "doctor", mail=[])
-    look_now()
     make_task("scheduled", run_after=ago(HOUR))
-    with override("en"):
-        problems = [each for each in examine() if each.check == "duties"]
-    found = [
-        {"check": each.check, "subject": each.subject, "seen": each.seen,
-         "remedy": each.remedy, "words": each.words}
-        for each in problems
-    ]  # fmt: skip
-    AlertRule.objects.update(found=found)
-    look_now()
-    assert Incident.objects.get().summary.startswith("A task has been due for")
+    run("w1", host="web-1")
+    (kept,) = (each for each in Examination.objects.get().findings if each["check"] == "duties")
+    assert kept["seen"].startswith("A task has been due for")
     page = read(log_in_as("superuser"), url("dashboard", "changelist"))
     assert "A task has been due" not in page
     assert re.search("诊断发现\uff1a有任务已到期", page)

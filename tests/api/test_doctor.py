@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from taskqueue import control
+from taskqueue.models import Examination
+from taskqueue.worker.bodies.examining import run
 from tests.api.conftest import ApiClient
 from tests.monitoring.rows import HOUR, ago, make_schedule, make_task, make_worker
 
@@ -41,6 +43,23 @@ def test_the_doctor_finds_what_it_finds_on_the_command_line(root: ApiClient) -> 
     seen = {each["check"]: each["seen"] for each in told["findings"]}
     assert seen["workers"] == "The worker w1 is in trouble: no module named shop"
     assert seen["migrations"] == "All migrations are applied."
+
+
+def test_an_examination_by_a_worker_is_requested_and_told(root: ApiClient) -> None:
+    assert root.look("notices/").json()["examined_at"] is None
+    assert root.act("doctor/").status_code == 202
+    row = Examination.objects.get()
+    assert row.requested_at is not None
+    assert row.examined_at is None
+    make_worker()
+    make_task("scheduled", run_after=ago(HOUR))
+    run("w1", host="web-1")
+    told = root.look("notices/").json()
+    assert told["examined_at"] is not None
+    (notice,) = (each for each in told["notices"] if each["subject"] == "duties")
+    assert (notice["code"], notice["level"]) == ("doctor", "error")
+    assert notice["since"] == told["examined_at"]
+    assert notice["sentence"].startswith("The doctor found: A task has been due for 60 min")
 
 
 def test_each_is_for_those_who_may_view_what_it_is_about(

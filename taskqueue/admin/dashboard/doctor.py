@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from taskqueue.access.permissions import VIEW_WORKERS
+from taskqueue.access.permissions import OPERATE, VIEW_WORKERS
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.dashboard.remedies import Act, Look, Remedies
 from taskqueue.admin.dashboard.sentences import sentence
@@ -54,11 +54,14 @@ class DoctorPage(ReadOnlyAdmin):
     def doctor_view(self, request: HttpRequest) -> HttpResponse:
         """Run the examination, and show the findings, worst first.
 
-        A POST asks for one by a worker too, for the notices.
+        A POST asks for one by a worker too, for the notices; it takes `OPERATE`.
         """
         if not (self.has_view_permission(request) and request.user.has_perm(VIEW_WORKERS)):
             raise PermissionDenied
+        may_request = request.user.has_perm(OPERATE)
         if request.method == "POST":
+            if not may_request:
+                raise PermissionDenied
             request_examination(project_connection())
             messages.info(request, _("A worker runs the doctor within seconds, for the notices."))
             return HttpResponseRedirect(self.links.url("dashboard_doctor"))
@@ -79,6 +82,7 @@ class DoctorPage(ReadOnlyAdmin):
                 if counted[severity]
             ],
             findings=shown,
+            may_request=may_request,
             may_act=any(finding.acts for finding in shown),
         )  # fmt: skip
 

@@ -10,7 +10,10 @@ PAUSE = {"verb": "pause", "minutes": "5", "reason": "why"}
 PAGES: dict[str, Page] = {
     "dashboard/": Page(look=VIEW_TASK),
     "dashboard/stream/": Page(look=VIEW_TASK, answers=NO_ASGI),
-    "dashboard/doctor/": Page(look=ways("view_task view_worker")),
+    "dashboard/doctor/": Page(
+        look=ways("view_task view_worker"),
+        acts=(Act(name="examine", on="", needs=ways("view_task view_worker operate"), body={}),),
+    ),
     "failure/": Page(look=VIEW_TASK),
     "performance/": Page(look=VIEW_TASK),
     **of_rows("lease", ways("view_lease")),

@@ -113,7 +113,7 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     "notices/": (look("view_task"),),
     "doctor/": (
         look("view_task", "view_worker"),
-        act("view_task", "view_worker", answers=202),
+        act("view_task", "view_worker", "operate", answers=202),
     ),
     "queues/": (look("view_queue"),),
     "queues/<path:name>/": (
