@@ -182,7 +182,7 @@ def test_a_return_value_comes_back_as_json_gives_it(value: Any) -> None:
     end(
         claim_one(),
         OutcomeKind.SUCCEEDED,
-        return_value=encode(value, limit=10**6, what="The result"),
+        return_value=encode(value, limit=10**6, what="result"),
     )
     result.refresh()
     assert same(result.return_value, value)

@@ -16,7 +16,7 @@ from django.core.exceptions import SynchronousOnlyOperation
 from django.db import connections, transaction
 
 import taskqueue
-from taskqueue import TaskDoesNotExist
+from taskqueue import TaskDoesNotExist, chain
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.record import write_notes
 from taskqueue.engine.rows import Note
@@ -271,6 +271,17 @@ def test_a_wait_that_is_too_short_times_out_and_tells_the_status(timeout: float)
         with pytest.raises(TimeoutError, match=rf"{result.id} is running after {timeout} s"):
             wait(timeout)
     assert result.status == "running"
+
+
+def test_a_wait_in_a_transaction_says_that_workers_cannot_see_what_it_enqueued() -> None:
+    hint = "within a transaction.*wait after the atomic"
+    with transaction.atomic():
+        result = noop.enqueue()
+        chained = chain(noop.si(), noop.si()).enqueue()
+        for handle in (result, chained):
+            for wait in (handle.wait, async_to_sync(handle.async_wait)):
+                with pytest.raises(TimeoutError, match=hint):
+                    wait(0)
 
 
 @contextmanager

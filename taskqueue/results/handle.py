@@ -19,6 +19,7 @@ from taskqueue.core.retries import seconds_of
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.declarations.time_kinds import Moment
+from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.locking import id_of
 from taskqueue.engine.events.following import follow
 from taskqueue.engine.events.reading import FeedEvent
@@ -46,14 +47,14 @@ class TaskResult(TaskSnapshot[R]):
         """Wait until the task has finished, then read it again.
 
         Raises TimeoutError after `timeout` seconds. Do not wait within the transaction that
-        enqueued the task: no worker can see it there.
+        enqueued the task: workers see it only once that is committed.
         """
         for pause in growing_pauses(timeout):
             self.refresh()
             if self.is_finished:
                 return self
             time.sleep(pause)
-        raise TimeoutError(f"Task {self.id} is {self.status} after {timeout} s.")
+        raise still_waiting(f"Task {self.id} is {self.status}", timeout)
 
     async def async_wait(self, timeout: Duration | None = None) -> Self:
         """Async version of `wait`."""
@@ -65,7 +66,8 @@ class TaskResult(TaskSnapshot[R]):
                 await self.arefresh()
                 return self
             await asyncio.sleep(pause)
-        raise TimeoutError(f"Task {self.id} is {self.status} after {timeout} s.")
+        state = f"Task {self.id} is {self.status}"
+        raise await sync_to_async(still_waiting, thread_sensitive=True)(state, timeout)
 
     def logs(
         self, *, attempt: int | None = None, level: int | str = logging.NOTSET
@@ -240,6 +242,17 @@ def get_result(task_id: UUID | str) -> TaskResult[Any]:
     """Return the handle for the task with this id. Raises `TaskDoesNotExist`."""
     task = row_of(id_of(task_id))
     return TaskResult.of(task, registry.find(task.name))
+
+
+def still_waiting(state: str, timeout: Duration | None) -> TimeoutError:
+    """Return the error of a wait that took too long. In a transaction, it says a likely cause."""
+    text = f"{state} after {timeout} s."
+    if project_connection().in_atomic_block:
+        text += (
+            " The wait is within a transaction. What that transaction enqueued, workers see only "
+            "once it is committed: wait after the atomic() block."
+        )
+    return TimeoutError(text)
 
 
 def growing_pauses(timeout: Duration | None) -> Iterator[float]:

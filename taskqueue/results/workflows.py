@@ -20,7 +20,7 @@ from taskqueue.engine.workflows.pictures import picture_of_workflow
 from taskqueue.engine.workflows.results import Results
 from taskqueue.exceptions import Duration, InvalidWorkflow, WorkflowDoesNotExist
 from taskqueue.models import Step, Workflow
-from taskqueue.results.handle import growing_pauses
+from taskqueue.results.handle import growing_pauses, still_waiting
 from taskqueue.results.step_view import StepView
 
 P = ParamSpec("P")
@@ -137,14 +137,14 @@ class WorkflowRun:
         """Wait until the workflow has finished, then read it again.
 
         Raises TimeoutError after `timeout` seconds. Do not wait within the transaction that
-        enqueued it: no worker can see it there.
+        enqueued it: workers see it only once that is committed.
         """
         for pause in growing_pauses(timeout):
             self.refresh()
             if self.is_finished:
                 return self
             time.sleep(pause)
-        raise TimeoutError(f"Workflow {self.id} is {self.status} after {timeout} s.")
+        raise still_waiting(f"Workflow {self.id} is {self.status}", timeout)
 
     async def events(self, *, after: int | None = None) -> AsyncIterator[FeedEvent]:
         """Yield the events of the workflow and its tasks as they come, until it has ended.
@@ -207,7 +207,8 @@ class WorkflowRun:
             if self.is_finished:
                 return self
             await asyncio.sleep(pause)
-        raise TimeoutError(f"Workflow {self.id} is {self.status} after {timeout} s.")
+        state = f"Workflow {self.id} is {self.status}"
+        raise await sync_to_async(still_waiting, thread_sensitive=True)(state, timeout)
 
     async def acancel(self, reason: str = "", *, by: object = "") -> None:
         """Async version of `cancel`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from taskqueue.core.refusals import joined, why
 from taskqueue.core.workflow_states import Spread
 from taskqueue.declarations.arguments import Call, checked_call
 from taskqueue.declarations.definition import BaseDefinition
@@ -25,7 +26,7 @@ from taskqueue.declarations.workflows.graph import NO_KEYWORDS
 from taskqueue.declarations.workflows.groups import Group, Map, MapOver, group_of, map_of
 from taskqueue.declarations.workflows.references import Reference
 from taskqueue.declarations.workflows.signing import FanOut, Items, ResultBefore, Signing
-from taskqueue.exceptions import InvalidWorkflow
+from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidWorkflow
 
 T = TypeVar("T")
 
@@ -68,10 +69,22 @@ def mapped(callee: Callee, items: Items, spread: Spread, *, size: int = 1) -> Gr
     ) else [(item,) for item in listed]  # fmt: skip
     if not isinstance(callee, BaseDefinition):
         return group_of([signature(callee, row, {}) for row in rows])
+    return map_of(_calls(callee, rows, of="chunks" if spread is Spread.CHUNKS else "items"))
+
+
+def _calls(callee: BaseDefinition[Any, Any], rows: Iterable[Sequence[Any]], *, of: str) -> Calls:
+    """Return the calls of a map. An error says which item is wrong."""
     calls = Calls(callee)
-    for row in rows:
-        calls.add(row, {})
-    return map_of(calls)
+    for place, row in enumerate(rows):
+        try:
+            calls.add(row, {})
+        except (ArgumentsDoNotBind, InvalidArguments) as error:
+            wrong = type(error)(joined((f"{of}[{place}]: ", why(error)), ""))
+            wrong.path = error.path
+            break
+    else:
+        return calls
+    raise wrong  # Not from within `except`: frames hold the arguments.
 
 
 def _chunks(items: Iterable[Any], size: int, name: str) -> list[list[Any]]:

@@ -231,7 +231,7 @@ class Attempt:
         if isinstance(value, FanOut):
             self._keep_fan_out(value)
             return None
-        return encode(value, limit=get_settings().MAX_RESULT, what="The result")
+        return encode(value, limit=get_settings().MAX_RESULT, what="result")
 
     def _keep_fan_out(self, fan_out: FanOut) -> None:
         """Write the calls that the body returned, which run in its place."""

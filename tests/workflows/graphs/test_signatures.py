@@ -13,11 +13,13 @@ from taskqueue import (
     InvalidArguments,
     InvalidWorkflow,
     Throttle,
+    WrongType,
     chain,
     chord,
     group,
 )
 from taskqueue.core.workflow_states import StepKind
+from tests.sample import tasks
 from tests.workflows import shop
 from tests.workflows.graph_text import call, edges, steps
 
@@ -109,6 +111,16 @@ def test_a_signature_may_lack_what_the_result_before_fills() -> None:
     shop.add.s(1)
     with pytest.raises(ArgumentsDoNotBind, match="missing a required argument: 'y'"):
         shop.add.si(1)
+
+
+def test_an_error_of_a_map_says_which_item_is_wrong() -> None:
+    with pytest.raises(WrongType, match=r"^items\[1\]: .*'a' must be int, not str \('b'\)") as one:
+        tasks.add.map([1, "b"])
+    assert one.value.path == ("args", 0)
+    with pytest.raises(ArgumentsDoNotBind, match=r"^items\[2\]: "):
+        tasks.add.starmap([(1,), (1, 2), (1, 2, 3)])
+    with pytest.raises(WrongType, match=r"^chunks\[0\]: "):
+        tasks.add.chunks([1, 2], 2)
 
 
 def test_values_that_json_does_not_have_are_refused_as_an_enqueue_refuses_them() -> None:
