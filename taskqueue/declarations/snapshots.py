@@ -37,11 +37,13 @@ LARGEST = 9e9
 MOST_SHOWN = 40  # Characters of a value.
 
 
-def misfit(snapshot: Mapping[str, Any]) -> str:
+def misfit(snapshot: Any) -> str:
     """Return an option that must be a number and is none, or is far too large; else empty.
 
     A newer version may have stored it, or somebody by hand.
     """
+    if not isinstance(snapshot, dict):
+        return str(snapshot)[:MOST_SHOWN]
     for name in NUMBERS:
         value = snapshot.get(name)
         is_number = isinstance(value, int | float) and abs(value) <= LARGEST

@@ -93,3 +93,9 @@ def test_a_limit_that_is_no_number_ends_neither_the_worker_nor_its_child(
 @pytest.mark.parametrize("name", GRACES)
 def test_a_grace_of_null_is_not_computed_with(name: str) -> None:
     assert Job(CLAIMED._replace(options=json.dumps({name: None})), NOW).snapshot == {}
+
+
+def test_options_that_are_no_object_are_parked_and_end_no_child() -> None:
+    order = Order._make(Job(CLAIMED._replace(options="[1]"), NOW).order)
+    TimeLimits(pytest.fail).add(order)
+    assert run(fail.name, [1]).kind == OutcomeKind.PARKED
