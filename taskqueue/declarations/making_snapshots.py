@@ -38,10 +38,10 @@ def unknown_in_text(text: str) -> str:
 
 def unknown_in(snapshot: Mapping[str, Any]) -> str:
     """Return the option that only a newer version knows; empty if there is none."""
-    for name in sorted(snapshot.keys() - KEYS):
-        return repr(name)
     if found := misfit(snapshot):
         return found
+    for name in sorted(snapshot.keys() - KEYS):
+        return repr(name)
     try:
         from_snapshot(snapshot.get("backoff"))
     except (KeyError, TypeError, ValueError):

@@ -30,14 +30,25 @@ def loaded(text: str) -> Any:
 
 
 # Options that a worker computes with before their definition is asked.
-NUMBERS = ("timeout", "max_memory", "stop_grace", "kill_grace")
+GRACES = ("stop_grace", "kill_grace")
+NUMBERS = ("timeout", "max_memory", *GRACES)
+# Seconds or megabytes. A thread cannot wait for much longer: `threading.TIMEOUT_MAX`.
+LARGEST = 9e9
+MOST_SHOWN = 40  # Characters of a value.
 
 
-def misfit(snapshot: Mapping[str, Any]) -> str:
-    """Return an option that must be a number and is none, as of a newer version; else empty."""
+def misfit(snapshot: Any) -> str:
+    """Return an option that must be a number and is none, or is far too large; else empty.
+
+    A newer version may have stored it, or somebody by hand.
+    """
+    if not isinstance(snapshot, dict):
+        return str(snapshot)[:MOST_SHOWN]
     for name in NUMBERS:
-        if not isinstance(snapshot.get(name, 0), int | float | None):
-            return f"{name}={snapshot[name]!r}"
+        value = snapshot.get(name)
+        is_number = isinstance(value, int | float) and abs(value) <= LARGEST
+        if name in snapshot and not (is_number or (value is None and name not in GRACES)):
+            return f"{name}={str(value)[:MOST_SHOWN]!r}"
     return ""
 
 

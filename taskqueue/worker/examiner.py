@@ -11,6 +11,7 @@ import time
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.log_text import one_line
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.examinations import IS_OLD, IS_REQUESTED, take_turn
 from taskqueue.worker.duty_turn import Timed
@@ -49,7 +50,10 @@ class Examiner:
         with transaction(connection):
             is_own = take_turn(connection)
         if is_own:
-            self._process, self._began = self._start(), time.monotonic()
+            try:
+                self._process, self._began = self._start(), time.monotonic()
+            except OSError as error:  # No outage of the database.
+                logger.error("Examination not started error=%s", one_line(error))
 
     def end(self) -> None:
         """End an examination that is running."""

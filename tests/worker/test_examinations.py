@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 
 import psutil
@@ -72,6 +73,19 @@ def test_a_second_examination_waits_for_the_first(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("taskqueue.worker.examiner.LONGEST", 0.0)
     examiner.step(connection)
     assert [each.is_killed for each in started] == [True, False]
+
+
+def test_a_host_without_room_for_another_process_is_no_outage_of_the_database(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("taskqueue.worker.examiner.subprocess.Popen", refuse)
+    examiner = Examiner(worker_name="w1", host="web-1")
+    examiner.step(connection)
+    assert "Examination not started" in caplog.text
+    examiner.end()
 
 
 class Sleeper:

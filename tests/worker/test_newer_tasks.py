@@ -10,7 +10,7 @@ import pytest
 
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.core.retries import Fixed
-from taskqueue.declarations.snapshots import NUMBERS
+from taskqueue.declarations.snapshots import GRACES, NUMBERS
 from taskqueue.engine.tally import Tally
 from taskqueue.worker.bodies.context import Context
 from taskqueue.worker.bodies.execution import Attempt
@@ -73,9 +73,12 @@ def test_what_this_version_knows_runs() -> None:
     assert failed.started <= failed.ended <= time.monotonic()
 
 
+@pytest.mark.parametrize("value", ["5 s", [5], 10**400, -(10**400), 1e300])
 @pytest.mark.parametrize("name", NUMBERS)
-def test_a_limit_that_is_no_number_ends_neither_the_worker_nor_its_child(name: str) -> None:
-    options = json.dumps({name: "5 s", "timeout_from": "progress"})
+def test_a_limit_that_is_no_number_ends_neither_the_worker_nor_its_child(
+    name: str, value: Any
+) -> None:
+    options = json.dumps({name: value, "timeout_from": "progress"})
     claimed = CLAIMED._replace(options=options, deadline_in=None)
     job = Job(claimed, NOW)
     job.start(NOW)
@@ -84,3 +87,15 @@ def test_a_limit_that_is_no_number_ends_neither_the_worker_nor_its_child(name: s
     order = Order._make(job.order)
     TimeLimits(pytest.fail).add(order)
     assert MemoryRoom().has_room(order)
+    assert job.snapshot == {}
+
+
+@pytest.mark.parametrize("name", GRACES)
+def test_a_grace_of_null_is_not_computed_with(name: str) -> None:
+    assert Job(CLAIMED._replace(options=json.dumps({name: None})), NOW).snapshot == {}
+
+
+def test_options_that_are_no_object_are_parked_and_end_no_child() -> None:
+    order = Order._make(Job(CLAIMED._replace(options="[1]"), NOW).order)
+    TimeLimits(pytest.fail).add(order)
+    assert run(fail.name, [1]).kind == OutcomeKind.PARKED

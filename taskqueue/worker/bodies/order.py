@@ -42,6 +42,7 @@ class Order(NamedTuple):
     def context(self, worker_name: str, reports: Reports, make: type[Context] = Context) -> Context:
         """Return the context for its body."""
         snapshot = snapshots.loaded(self.options) if self.options else {}
+        snapshot = {} if snapshots.misfit(snapshot) else snapshot
         nominal_at = snapshot.get("nominal_at")
         return make(
             task_id=self.task_id,
