@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from threading import Thread
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -32,7 +33,6 @@ class Examiner:
         self._worker_name = worker_name
         self._host = host
         self._process: subprocess.Popen[bytes] | None = None
-        self._began = 0.0
 
     def duties(self) -> tuple[Timed, ...]:
         """Return the duties: look for a request, and for whether the last time is long ago."""
@@ -45,15 +45,17 @@ class Examiner:
 
     def step(self, connection: BaseDatabaseWrapper) -> None:
         """Begin an examination, unless one is running, or another worker has begun it."""
-        if self._is_running():
+        if self._process is not None and self._process.poll() is None:
             return
         with transaction(connection):
             is_own = take_turn(connection)
         if is_own:
             try:
-                self._process, self._began = self._start(), time.monotonic()
+                self._process = self._start()
             except OSError as error:  # No outage of the database.
                 logger.error("Examination not started error=%s", one_line(error))
+            else:
+                Thread(target=_await_end, args=(self._process,), daemon=True).start()
 
     def end(self) -> None:
         """End an examination that is running."""
@@ -61,15 +63,6 @@ class Examiner:
             self._process.kill()
             self._process.wait()
             self._process = None
-
-    def _is_running(self) -> bool:
-        if self._process is None or self._process.poll() is not None:
-            return False
-        if time.monotonic() - self._began < LONGEST:
-            return True
-        logger.error("Examination given up seconds=%s", LONGEST)
-        self.end()
-        return False
 
     def _start(self) -> subprocess.Popen[bytes]:
         setup = {
@@ -85,3 +78,13 @@ class Examiner:
             env={**os.environ, "TASKQUEUE_EXAMINATION": json.dumps(setup)},
             start_new_session=True,
         )
+
+
+def _await_end(process: subprocess.Popen[bytes]) -> None:
+    """Wait for the end of an examination, and end it if it takes too long."""
+    try:
+        process.wait(LONGEST)
+    except subprocess.TimeoutExpired:
+        logger.error("Examination given up seconds=%s", LONGEST)
+        process.kill()
+        process.wait()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import signal
+import subprocess
 import time
 
 import psutil
@@ -59,10 +61,10 @@ def test_a_worker_without_a_module_of_settings_does_not_examine(
 
 def test_a_second_examination_waits_for_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     examiner = Examiner(worker_name="w1", host="web-1")
-    started: list[Sleeper] = []
+    started: list[subprocess.Popen[bytes]] = []
 
-    def start() -> Sleeper:
-        started.append(Sleeper())
+    def start() -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(["sleep", "600"]))
         return started[-1]
 
     monkeypatch.setattr(examiner, "_start", start)
@@ -70,9 +72,24 @@ def test_a_second_examination_waits_for_the_first(monkeypatch: pytest.MonkeyPatc
     request_examination(connection)
     examiner.step(connection)
     assert len(started) == 1
-    monkeypatch.setattr("taskqueue.worker.examiner.LONGEST", 0.0)
+    examiner.end()
+    assert started[0].returncode == -signal.SIGKILL
     examiner.step(connection)
-    assert [each.is_killed for each in started] == [True, False]
+    assert len(started) == 2
+    examiner.end()
+
+
+def test_an_examination_that_takes_too_long_is_ended_and_leaves_no_zombie(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    examiner = Examiner(worker_name="w1", host="web-1")
+    process = subprocess.Popen(["sleep", "600"])
+    monkeypatch.setattr(examiner, "_start", lambda: process)
+    monkeypatch.setattr("taskqueue.worker.examiner.LONGEST", 0.01)
+    examiner.step(connection)
+    wait_until(lambda: process.returncode is not None)
+    assert process.returncode == -signal.SIGKILL
+    assert "Examination given up" in caplog.text
 
 
 def test_a_host_without_room_for_another_process_is_no_outage_of_the_database(
@@ -86,18 +103,3 @@ def test_a_host_without_room_for_another_process_is_no_outage_of_the_database(
     examiner.step(connection)
     assert "Examination not started" in caplog.text
     examiner.end()
-
-
-class Sleeper:
-    """A process that never ends by itself."""
-
-    is_killed = False
-
-    def poll(self) -> int | None:
-        return None
-
-    def kill(self) -> None:
-        self.is_killed = True
-
-    def wait(self) -> int:
-        return 0
