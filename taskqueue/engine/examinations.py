@@ -115,7 +115,16 @@ def merged(
     return sorted([*new, *others], key=lambda note: note["severity"] != "problem")[:MOST]
 
 
+def told_by(note: Mapping[str, Any]) -> str:
+    """Return what tells a finding from others about its subject; its numbers may change.
+
+    A text of the system checks has no numbers apart: two such findings may share a subject, the id
+    of the check, and are different ones.
+    """
+    text: str = note["words"].get("text") or note["seen"]
+    return text
+
+
 def _key(note: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return by what a finding is known again: its numbers may have changed since."""
-    text = note["words"].get("text", "")
-    return note["check"], note["subject"], note["host"], text
+    """Return by what a finding is known again."""
+    return note["check"], note["subject"], note["host"], told_by(note)

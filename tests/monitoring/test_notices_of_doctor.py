@@ -99,6 +99,22 @@ def test_a_finding_that_depends_on_the_host_names_every_host_where_it_was_found(
     }
 
 
+def test_two_findings_of_one_system_check_are_two_notices() -> None:
+    make_worker("w1", host="web-1")
+    fields: Any = {"check": "settings", "subject": "W003", "host": "web-1"}
+    found_by_the_doctor(note(seen="One is odd.", **fields), note(seen="Two is odd.", **fields))
+    assert [each.detail for each in of_doctor()] == ["One is odd.", "Two is odd."]
+    since = {each["seen"]: each["since"] for each in kept()}
+    found_by_the_doctor(note(seen="Two is odd.", **fields), note(seen="Three is odd.", **fields))
+    assert {each["seen"]: each["since"] == since.get(each["seen"]) for each in kept()} == {
+        "Two is odd.": True, "Three is odd.": False,
+    }  # fmt: skip
+
+
+def kept() -> list[Note]:
+    return list(Examination.objects.get().findings)
+
+
 def test_the_remedy_is_in_the_language_of_the_reader() -> None:
     from django.utils.translation import override
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from taskqueue.engine.examinations import Note
+from taskqueue.engine.examinations import Note, told_by
 from taskqueue.models.alert import LONGEST_SUBJECT
 from taskqueue.monitoring.notice import ERROR, WARNING, Notice
 from taskqueue.monitoring.notices.situation import Situation
@@ -24,7 +24,7 @@ def of_doctor(situation: Situation) -> Iterator[Notice]:
     for note in situation.standing.notes:
         subject = subject_of(note)
         if not note["is_notice"] and subject[:LONGEST_SUBJECT] not in acknowledged:
-            groups.setdefault((subject, note["words"].get("text", "")), []).append(note)
+            groups.setdefault((subject, told_by(note)), []).append(note)
     for (subject, _), notes in groups.items():
         first = notes[0]
         hosts = sorted({note["host"] for note in notes if note["host"]})
