@@ -9,11 +9,15 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 from django.utils.translation import override
 
 from taskqueue import control
+from taskqueue.engine.examinations import keep
 from taskqueue.models import Audit, Examination, Partition, Pause, Queue, Schedule, Task, Worker
+from taskqueue.monitoring.doctor.finding import Check
+from taskqueue.monitoring.doctor.keeping import notes_of
 from taskqueue.worker.bodies.examining import run
 from tests.admin.conftest import LogIn
 from tests.admin.test_dashboard import make_running, make_worker, read, region, words
@@ -199,6 +203,16 @@ def test_a_finding_is_for_those_who_may_view_its_subject(log_in_as: LogIn, worke
     assert "reports a problem" in page
     assert "nightly" not in page
     assert "queue mail" not in page
+
+
+def test_the_page_of_the_doctor_has_what_workers_found_on_their_hosts(log_in_as: LogIn) -> None:
+    make_worker("w", host="app-2")
+    check = Check("clocks")
+    found = check.problem("This host's clock is 90 s behind the database's.", "Use NTP.")
+    keep(connection, notes_of([found], host="app-2"), worker_name="w", host="app-2")
+    told = unescape(words(log_in_as("superuser").get(DOCTOR).content.decode()))
+    assert "The doctor found on app-2: This host's clock is 90 s behind" in told
+    assert "Use NTP." in told
 
 
 def test_the_page_of_the_doctor_needs_no_lax_policy_and_shows_text_as_text(

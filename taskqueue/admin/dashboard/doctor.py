@@ -20,6 +20,7 @@ from taskqueue.admin.reports import LOOKING, report
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.examinations import request_examination
 from taskqueue.monitoring.doctor import Finding, Severity, examine, visible_to, worst
+from taskqueue.monitoring.doctor.work import found_on_hosts
 from taskqueue.monitoring.notices import Situation
 
 # The limit of each statement, so that a page need not wait longer.
@@ -67,11 +68,15 @@ class DoctorPage(ReadOnlyAdmin):
             return HttpResponseRedirect(self.links.url("dashboard_doctor"))
         if request.method not in LOOKING:
             return HttpResponseNotAllowed([*LOOKING, "POST"])
-        found = visible_to(request.user, examine(patience=PATIENCE))
+        situation = Situation()
+        own = examine(patience=PATIENCE)
+        said = {finding.seen for finding in own}
+        others = (each for each in found_on_hosts(situation) if _detail(each) not in said)
+        found = visible_to(request.user, [*own, *others])
         found.sort(key=lambda finding: -finding.severity.rank)
         counted = Counter(finding.severity for finding in found)
         word, badge = SEVERITIES[worst(found)]
-        shown = self._shown(request, found)
+        shown = self._shown(request, found, situation)
         return report(
             self, request, self.doctor_template, _("Doctor"),
             worst=word,
@@ -86,8 +91,10 @@ class DoctorPage(ReadOnlyAdmin):
             may_act=any(finding.acts for finding in shown),
         )  # fmt: skip
 
-    def _shown(self, request: HttpRequest, found: list[Finding]) -> list[ShownFinding]:
-        remedies = Remedies(request.user, self.links, Situation())
+    def _shown(
+        self, request: HttpRequest, found: list[Finding], situation: Situation
+    ) -> list[ShownFinding]:
+        remedies = Remedies(request.user, self.links, situation)
         return [
             ShownFinding(
                 finding.check,
@@ -97,8 +104,16 @@ class DoctorPage(ReadOnlyAdmin):
                     if finding.notice is None
                     else (sentence(finding.notice, self.links), finding.notice.translated_remedy)
                 ),
-                list(remedies.looks(finding.notice)) if finding.notice else [],
+                list(remedies.looks(finding.notice))
+                if finding.notice and not _detail(finding)
+                else [],
                 list(remedies.acts(finding.notice)) if finding.notice else [],
             )
             for finding in found
         ]
+
+
+def _detail(finding: Finding) -> str:
+    """Return what a worker found on its host; empty for findings of this process."""
+    notice = finding.notice
+    return notice.detail if notice is not None and notice.code == "doctor" else ""

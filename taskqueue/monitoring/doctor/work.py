@@ -27,12 +27,14 @@ from taskqueue.monitoring.doctor.finding import (
     SCHEDULES,
     WARNING,
     WORKERS,
+    Check,
     Finding,
 )
 from taskqueue.monitoring.doctor.words import gettext as _
 from taskqueue.monitoring.doctor.words import short_duration
 from taskqueue.monitoring.notice import ERROR, Notice
 from taskqueue.monitoring.notices import Situation, notices
+from taskqueue.monitoring.notices.doctor import of_doctor
 from taskqueue.monitoring.notices.schedules import overdue_schedules
 from taskqueue.monitoring.read_models.worker import ShownWorker, living
 from taskqueue.monitoring.reading import is_postgresql
@@ -187,6 +189,16 @@ CHECKS = {
     "heartbeat_failing": ALERTS,
     "halted": LIMITS,
 }
+
+
+def found_on_hosts(situation: Situation) -> Iterator[Finding]:
+    """Yield the findings of workers about their hosts, which this process cannot make itself."""
+    for notice in of_doctor(situation):
+        if notice.host:
+            check = Check(notice.subject.partition(":")[0])
+            severity = PROBLEM if notice.level == ERROR else WARNING
+            found = check.finding(severity, notice.sentence, notice.remedy, notice.subject)
+            yield replace(found, notice=notice)
 
 
 def finding_of(notice: Notice) -> Finding:
