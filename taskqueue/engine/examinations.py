@@ -15,7 +15,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.dialect import dialect_for, execute
 from taskqueue.engine.statement import Fact, Statement
-from taskqueue.models import Examination
+from taskqueue.models import Examination, Worker
+from taskqueue.models.worker import WorkerStatus
 
 # Seconds between two examinations.
 EVERY = 600
@@ -92,11 +93,23 @@ def keep(
         rows = Examination.objects.using(connection.alias)
         row = rows.select_for_update().filter(id=1).first()
         now = dialect_for(connection).now(connection)
-        findings = merged(row.findings if row else [], list(found), host=host, now=now)
+        before = _of_hosts(connection, row.findings if row else [])
+        findings = merged(before, list(found), host=host, now=now)
         columns = {
             "examined_at": now, "worker_name": worker_name, "host": host, "findings": findings,
         }  # fmt: skip
         rows.update_or_create(id=1, defaults=columns, create_defaults={**columns, "begun_at": now})
+
+
+def _of_hosts(connection: BaseDatabaseWrapper, notes: Iterable[Note]) -> list[Note]:
+    """Return the findings without those of hosts on which no worker is left to look again.
+
+    Each deploy of containers has new hosts.
+    """
+    gone = (WorkerStatus.STOPPED, WorkerStatus.LOST)
+    workers = Worker.objects.using(connection.alias).exclude(status__in=gone)
+    hosts = {"", *workers.values_list("host", flat=True)}
+    return [note for note in notes if note["host"] in hosts]
 
 
 def merged(

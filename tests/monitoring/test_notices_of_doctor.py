@@ -21,7 +21,7 @@ from taskqueue.engine.examinations import (
     take_turn,
 )
 from taskqueue.engine.forecast import promote
-from taskqueue.models import AlertRule, Examination, Incident
+from taskqueue.models import AlertRule, Examination, Incident, Worker
 from taskqueue.monitoring.doctor import Finding, Severity, examine
 from taskqueue.monitoring.doctor.finding import Check
 from taskqueue.monitoring.doctor.keeping import notes_of
@@ -88,9 +88,9 @@ def test_an_acknowledged_alert_about_a_finding_silences_its_notice() -> None:
 
 
 def test_a_finding_that_depends_on_the_host_names_every_host_where_it_was_found() -> None:
-    make_worker()
     for number in range(5):
         host = f"web-{number}"
+        make_worker(host, host=host)
         found_by_the_doctor(note(check="settings", subject="W001", host=host), host=host)
     found_by_the_doctor(note(check="clocks", subject="web-4", host="web-4"), host="web-4")
     assert {(each.subject, each.sentence, each.count) for each in of_doctor()} == {
@@ -198,6 +198,17 @@ def test_findings_of_another_host_are_kept_for_an_hour() -> None:
         now = MOMENT + timedelta(minutes=minutes)
         assert len(merged(before, [], host="web-2", now=now)) == number
     assert merged(before, [], host="web-1", now=MOMENT) == []
+
+
+def test_findings_of_a_host_without_a_worker_are_not_kept() -> None:
+    worker = make_worker("w1", host="web-1")
+    found_by_the_doctor(note(check="clocks", host="web-1"), host="web-1")
+    make_worker("w2", host="web-2")
+    found_by_the_doctor(host="web-2")
+    assert len(of_doctor()) == 1
+    Worker.objects.filter(id=worker.id).update(status="stopped")
+    found_by_the_doctor(host="web-2")
+    assert of_doctor() == []
 
 
 def test_of_too_many_findings_the_problems_are_kept() -> None:
