@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from taskqueue.control import pause_all, pause_definition
@@ -113,6 +115,11 @@ def test_pauses_are_noticed_and_told_by_why() -> None:
     assert codes[:2] == ["all_paused", "definition_paused"]
     assert "Everything is paused" in run("top", "--once")
     assert "resume --all" in run("doctor", "--fail-on", "never")
+
+
+def test_the_names_of_the_doctors_checks_stand_apart_from_what_they_say() -> None:
+    said = run("doctor", "--fail-on", "never")
+    assert re.search(r"^info     examinations No worker has run the doctor", said, re.MULTILINE)
 
 
 def test_a_worker_that_is_to_change_says_so_in_top() -> None:

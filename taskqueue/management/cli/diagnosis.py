@@ -78,7 +78,7 @@ def _document(finding: Finding) -> dict[str, str]:
 def _lines(finding: Finding) -> Iterator[str]:
     """Yield the finding, and the remedy below it."""
     wrapper = TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False)
-    wrapper.initial_indent = f"{finding.severity:<8} {finding.check:<11}"
+    wrapper.initial_indent = f"{finding.severity:<8} {finding.check:<12} "
     wrapper.subsequent_indent = indent = " " * len(wrapper.initial_indent)
     yield from wrapper.wrap(" ".join(finding.seen.split()))
     wrapper.initial_indent, wrapper.subsequent_indent = f"{indent}→ ", f"{indent}  "
