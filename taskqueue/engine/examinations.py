@@ -129,13 +129,18 @@ def merged(
 
 
 def told_by(note: Mapping[str, Any]) -> str:
-    """Return what tells a finding from others about its subject; its numbers may change.
-
-    A text of the system checks has no numbers apart: two such findings may share a subject, the id
-    of the check, and are different ones.
-    """
-    text: str = note["words"].get("text") or note["seen"]
+    """Return what distinguishes a finding from others about its subject; numbers may change."""
+    text: str = note["words"]["text"] if has_words(note) else note["seen"]
     return text
+
+
+def has_words(note: Mapping[str, Any]) -> bool:
+    """Return whether the numbers in a finding's text are known.
+
+    They are not known in findings of the system checks, of which several may share a subject: the
+    id of the check.
+    """
+    return bool(note["words"].get("text"))
 
 
 def _key(note: Mapping[str, Any]) -> tuple[str, ...]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
 from django.utils.translation import override
 
 from taskqueue import alerts
+from taskqueue.engine.examinations import Note, keep
 from taskqueue.models import Incident, Task, Worker
 from taskqueue.monitoring.alerts.sentences import translated, translated_remedy
 from taskqueue.monitoring.doctor import examine
@@ -60,6 +62,27 @@ def test_an_acknowledged_finding_is_no_notice_any_more() -> None:
     assert "duties" in {notice.subject for notice in notices() if notice.code == "doctor"}
     alerts.acknowledge(Incident.objects.get(subject="duties").pk, by="ann")
     assert "duties" not in {notice.subject for notice in notices()}
+
+
+def test_each_finding_of_one_system_check_is_an_alert_and_acknowledged_alone() -> None:
+    make_rule("doctor", "doctor")
+    first, second = (
+        Note(
+            check="settings", subject="taskqueue.E004", severity="problem", seen=seen, remedy="",
+            words={}, host="", is_notice=False, since=ago(HOUR).isoformat(),
+            at=ago(HOUR).isoformat(),
+        )
+        for seen in ("a cannot work.", "b cannot work.")
+    )  # fmt: skip
+    keep(connection, [first], worker_name="w1", host="web-1")
+    look_now()
+    alerts.acknowledge(Incident.objects.get().pk, by="ann")
+    keep(connection, [first, second], worker_name="w1", host="web-1")
+    assert [each.detail for each in notices() if each.code == "doctor"] == ["b cannot work."]
+    look_now()
+    assert sorted(Incident.objects.values_list("summary", flat=True)) == [
+        "a cannot work.", "b cannot work.",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("language", "age"), [("en", "2 h"), ("zh-hans", "2 小时")])

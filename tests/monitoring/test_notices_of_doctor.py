@@ -77,7 +77,7 @@ def test_an_acknowledged_alert_about_a_finding_silences_its_notice() -> None:
     rule = AlertRule.objects.create(name="default doctor", kind="doctor")
     alert = {"rule": rule, "status": "firing", "began_at": ago(HOUR), "subject": "server: fsync"}
     incident = Incident.objects.create(**alert)
-    found_by_the_doctor(note())
+    found_by_the_doctor(note(words={"text": "It is odd."}))
     assert len(notices()) == 1
     Incident.objects.update(acknowledged_at=ago(MINUTE))
     assert notices() == []

@@ -64,7 +64,9 @@ class DoctorPage(ReadOnlyAdmin):
             if not may_request:
                 raise PermissionDenied
             request_examination(project_connection())
-            messages.info(request, _("A worker runs the doctor within seconds, for the notices."))
+            messages.info(
+                request, _("If a worker is running, it updates the notices within seconds.")
+            )
             return HttpResponseRedirect(self.links.url("dashboard_doctor"))
         if request.method not in LOOKING:
             return HttpResponseNotAllowed([*LOOKING, "POST"])

@@ -13,7 +13,7 @@ from taskqueue.monitoring.alerts.rules import fits, judged_by
 from taskqueue.monitoring.alerts.sentences import said
 from taskqueue.monitoring.alerts.situation import AlertSituation as Situation
 from taskqueue.monitoring.notice import ERROR, Notice
-from taskqueue.monitoring.notices.doctor import subject_of
+from taskqueue.monitoring.notices.doctor import alert_subject_of
 from taskqueue.monitoring.notices.failing import is_internal
 from taskqueue.monitoring.notices.failures import failure_jumps, new_errors, new_errors_of_all
 from taskqueue.monitoring.notices.judging import notices
@@ -54,7 +54,7 @@ def _findings(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
     for note in situation.standing.notes:
         if note["severity"] == "problem":
             yield Judged(
-                subject=subject_of(note),
+                subject=alert_subject_of(note),
                 summary=note["seen"],
                 remedy=note["remedy"],
                 words=note["words"],

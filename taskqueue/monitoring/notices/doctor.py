@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from taskqueue.engine.examinations import Note, told_by
+from taskqueue.engine.examinations import Note, has_words, told_by
 from taskqueue.models.alert import LONGEST_SUBJECT
 from taskqueue.monitoring.notice import ERROR, WARNING, Notice
 from taskqueue.monitoring.notices.situation import Situation
@@ -22,9 +22,9 @@ def of_doctor(situation: Situation) -> Iterator[Notice]:
     acknowledged = situation.standing.acknowledged
     groups: dict[tuple[str, str], list[Note]] = {}
     for note in situation.standing.notes:
-        subject = subject_of(note)
-        if not note["is_notice"] and subject[:LONGEST_SUBJECT] not in acknowledged:
-            groups.setdefault((subject, told_by(note)), []).append(note)
+        alert = alert_subject_of(note)[:LONGEST_SUBJECT]
+        if not note["is_notice"] and alert not in acknowledged:
+            groups.setdefault((_subject_of(note), told_by(note)), []).append(note)
     for (subject, _), notes in groups.items():
         first = notes[0]
         hosts = sorted({note["host"] for note in notes if note["host"]})
@@ -41,8 +41,16 @@ def of_doctor(situation: Situation) -> Iterator[Notice]:
         )
 
 
-def subject_of(note: Note) -> str:
-    """Return the check, and the subject if there is one: the subject of an alert about it."""
+def alert_subject_of(note: Note) -> str:
+    """Return the subject of an alert about a finding.
+
+    The system checks may have several findings with one id, and each of them is an alert.
+    """
+    return ": ".join(filter(None, [_subject_of(note), "" if has_words(note) else note["seen"]]))
+
+
+def _subject_of(note: Note) -> str:
+    """Return the check, and the subject if there is one."""
     return ": ".join(filter(None, (note["check"], note["subject"])))
 
 

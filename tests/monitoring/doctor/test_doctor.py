@@ -183,7 +183,7 @@ def test_the_doctor_exits_with_1_at_a_problem_alone_unless_told_otherwise(
 ) -> None:
     findings = [Finding(check="work", severity=Severity.WARNING, seen="odd", remedy="mend it")]
     monkeypatch.setattr("taskqueue.management.cli.diagnosis.examine", lambda: findings)
-    assert run("doctor") == f"warning  work       odd\n{' ' * 20}→ mend it\n"
+    assert run("doctor") == f"warning  work         odd\n{' ' * 22}→ mend it\n"
     assert exit_code(["doctor", "--fail-on", "warning"]) == 1
     findings.append(Finding(check="work", severity=Severity.PROBLEM, seen="ill"))
     assert refused("doctor") == (1, "The doctor found 1 problem and 1 warning.")
