@@ -1,4 +1,4 @@
-"""Whose turn it is to run the doctor, and the findings that are kept.
+"""Turns of workers to run the doctor, and the findings that are kept.
 
 Workers take turns: each examination is by one worker, on its host. Some findings, such as a wrong
 clock, depend on the host: those of other hosts are kept until these are examined again.
@@ -32,22 +32,21 @@ IS_REQUESTED = Fact.of("""
         WHERE requested_at IS NOT NULL AND (begun_at IS NULL OR requested_at > begun_at)
     )
 """)
-# `EVERY` seconds.
-IS_OLD = Fact.of("""
+IS_OLD = Fact.of(f"""
     NOT EXISTS (
         SELECT 1
         FROM taskqueue_examination
-        WHERE begun_at IS NOT NULL AND {since begun_at} < 600
+        WHERE begun_at IS NOT NULL AND {{since begun_at}} < {EVERY}
     )
-""")
+""")  # noqa: S608  (of constants)
 # Locks the row, or inserts it. A worker that waited for the lock finds that it is not due.
-TAKE_TURN = Statement.of("""
+TAKE_TURN = Statement.of(f"""
 INSERT INTO taskqueue_examination AS examination (id, begun_at, worker_name, host, findings)
-VALUES (1, {now}, '', '', {json findings})
+VALUES (1, {{now}}, '', '', {{json findings}})
 ON CONFLICT (id) DO UPDATE SET begun_at = excluded.begun_at
 WHERE examination.begun_at IS NULL OR examination.requested_at > examination.begun_at
-    OR {since examination.begun_at} >= 600
-""")
+    OR {{since examination.begun_at}} >= {EVERY}
+""")  # noqa: S608  (of constants)
 REQUEST = Statement.of("""
 INSERT INTO taskqueue_examination (id, requested_at, worker_name, host, findings)
 VALUES (1, {now}, '', '', {json findings})

@@ -10,6 +10,19 @@ from tests.chaos.history import Fault, Stall, Term
 from tests.chaos.lock_probe import beside
 from tests.chaos.story import Story, found
 
+
+def taken_over(story: Story, *, after: float) -> tuple[tuple[str, int], float]:
+    """Take a task over, that many seconds after its lease expired. Return the lease, and when."""
+    task = story.enqueue()
+    lease = story.claim(task)
+    expires_at = story.leases[lease].expires_at
+    story.now = expires_at + after
+    story.lose(lease)
+    story.move(task, "ready")
+    story.end(story.claim(task), "succeeded")
+    return lease, expires_at
+
+
 # 8
 
 
@@ -86,13 +99,7 @@ def test_a_worker_that_was_told_to_end_does(story: Story) -> None:
 
 
 def test_what_the_machine_kept_from_all_makes_nobody_late(story: Story) -> None:
-    task = story.enqueue()
-    lease = story.claim(task)
-    expires_at = story.leases[lease].expires_at
-    story.now = expires_at + 10
-    story.lose(lease)
-    story.move(task, "ready")
-    story.end(story.claim(task), "succeeded")
+    _, expires_at = taken_over(story, after=10)
     took = story.now - expires_at
     assert found(story.history()) == {8}
     for stall, expected in (
@@ -105,14 +112,8 @@ def test_what_the_machine_kept_from_all_makes_nobody_late(story: Story) -> None:
 
 
 def test_a_stall_that_lets_a_worker_begin_its_looks_anew_costs_all_of_these(story: Story) -> None:
-    task = story.enqueue()
-    lease = story.claim(task)
-    expires_at = story.leases[lease].expires_at
     allowed = story.bounds.takeover_interval + story.bounds.slack
-    story.now = expires_at + allowed + 0.2
-    story.lose(lease)
-    story.move(task, "ready")
-    story.end(story.claim(task), "succeeded")
+    lease, expires_at = taken_over(story, after=allowed + 0.2)
     sqlite = replace(story.bounds, looks_again=True)
     at_once = Stall(expires_at + 1, expires_at + 1.7, 0.4)
     before = at_once._replace(since=expires_at - 3, until=expires_at - 2.3)
@@ -137,13 +138,7 @@ def test_who_was_kept_from_seeing_that_it_was_told_may_claim_meanwhile(story: St
 
 def test_a_wait_for_the_write_lock_excuses_a_takeover_and_nothing_else(story: Story) -> None:
     """Less what the machine kept from everybody meanwhile, which counts by itself."""
-    task = story.enqueue()
-    lease = story.claim(task)
-    expires_at = story.leases[lease].expires_at
-    story.now = expires_at + 10
-    story.lose(lease)
-    story.move(task, "ready")
-    story.end(story.claim(task), "succeeded")
+    _, expires_at = taken_over(story, after=10)
     sqlite = replace(story.bounds, looks_again=True)
     wait = Stall(expires_at, story.now, story.now - expires_at)
     assert found(story.history(lock_waits=(wait,))) == {8}, "Elsewhere nobody needs that lock."

@@ -1,4 +1,4 @@
-"""What the doctor finds is a notice in every face, kept from the last time a worker ran it."""
+"""Findings of the doctor are notices in every face, kept since a worker last ran it."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class JsonField(forms.CharField):
 
 
 class NotJSON(ValueError):
-    """What Python's parser accepts, and JSON has not, in the reader's language."""
+    """A value that Python's parser accepts and JSON does not have; its text is translated."""
 
 
 # What Python's parser says most often, for the translators.

@@ -195,7 +195,7 @@ class Evidence:
 
     @cached_property
     def hindrances(self) -> list[Stall]:
-        """What the machine, and SQLite's write lock, kept from a worker that wants to write."""
+        """Stalls of the machine, and waits for SQLite's write lock, of workers that write."""
         stalls, waits = self.history.stalls, self.history.lock_waits
         return [*stalls, *beside(stalls, waits)]
 
