@@ -121,8 +121,8 @@ class Doctor(ApiView):
 
     @endpoint("requestExamination", answers={202: None}, body=NoBody)
     def post(self, request: Request) -> Response:
-        """Have a worker run the doctor within seconds. Its findings are then among the notices;
-        `notices/` says when that was.
+        """Have a running worker run the doctor within seconds. Its findings are then among the
+        notices; `notices/` says when that was.
         """
         request_examination(project_connection())
         return Response(status=202)
