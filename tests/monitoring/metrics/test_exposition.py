@@ -129,7 +129,7 @@ def test_schedules_tell_when_they_ran_and_when_they_will() -> None:
     assert total(samples, name.format("next")) == runs, "one that rests has no next run"
 
 
-def test_more_than_is_counted_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_count_that_reached_its_cap_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("taskqueue.monitoring.read_models.queue.LEAST_CAP", 2)
     monkeypatch.setattr("taskqueue.monitoring.read_models.queue.CAP", 2)
     assert counts.CAP > 2

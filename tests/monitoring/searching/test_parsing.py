@@ -128,7 +128,7 @@ def test_times_are_meant_in_the_zone_of_whoever_looks() -> None:
         ("status:" + ",".join(["ready"] * 101), "at most 100 values"),
     ],
 )
-def test_what_is_no_search_is_refused_with_a_hint(text: str, said: str) -> None:
+def test_an_invalid_search_is_refused_with_a_hint(text: str, said: str) -> None:
     with pytest.raises(SearchError, match=r"\w") as refused:
         parse(text, now=NOW)
     assert said in str(refused.value)
@@ -147,7 +147,7 @@ def test_whatever_is_typed_it_is_a_search_or_refused(text: str) -> None:
 
 
 @given(st.text(min_size=1, max_size=30, alphabet=st.characters(exclude_categories=["Cs", "Cc"])))
-def test_what_is_written_for_a_link_means_itself(text: str) -> None:
+def test_special_characters_in_the_search_of_a_link_are_literal(text: str) -> None:
     which = parse(search_text(name=text, queue=text), now=NOW).which
     assert which.given == {"name": (text,), "queue_name": (text,)}
 
