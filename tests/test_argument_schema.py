@@ -132,7 +132,7 @@ def test_the_context_is_none_of_the_arguments() -> None:
     assert list(found["properties"]) == ["first"]
 
 
-def test_what_is_sensitive_is_only_written_and_its_default_not_told() -> None:
+def test_a_sensitive_argument_is_write_only_and_its_default_hidden() -> None:
     def log_in(user: str, password: str = "hunter2", **more: Any) -> None: ...
 
     schema = schema_of(log_in, sensitive=frozenset({"password", "token"}))

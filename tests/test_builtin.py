@@ -84,7 +84,7 @@ def test_a_command_runs_and_its_output_is_the_result() -> None:
         ("builtin.http", ["https://api.example.org/jobs/%2e%2E/admin"]),
     ],
 )
-def test_what_no_entry_allows_fails_at_once(name: str, args: list[str]) -> None:
+def test_a_builtin_task_that_no_entry_allows_fails_at_once(name: str, args: list[str]) -> None:
     status, said = outcome(name, *args)
     assert status == "failed"
     assert "No entry of TASKQUEUE['BUILTIN_TASKS']" in said

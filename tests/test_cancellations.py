@@ -100,7 +100,7 @@ def test_an_idle_task_of_several_workers_tells_who_cancelled_it() -> None:
     assert (told(result), result.status) == (("ann", "enough"), "cancelled")
 
 
-def test_what_nobody_cancelled_names_nobody() -> None:
+def test_a_task_that_nobody_cancelled_names_no_actor() -> None:
     result = noop.using(expires_after=60).enqueue()
     Task.objects.update(status="cancelled", finished_at=past(), error_message="It expired.")
     assert told(result) == ("", "It expired.")

@@ -248,6 +248,8 @@ def body(item: int = 0) -> None:
 @pytest.mark.parametrize(
     "options", [{"workers": 2}, {"worker_names": "a"}, {"broadcast": True}, {"unique_key": True}]
 )
-def test_what_a_capacity_excludes_is_refused_at_the_declaration(options: dict[str, Any]) -> None:
+def test_options_that_a_capacity_excludes_are_refused_at_the_declaration(
+    options: dict[str, Any],
+) -> None:
     with pytest.raises(InvalidTask, match="exclude each other"):
         task(name="limited", capacity=Capacity(1), **options)(body)

@@ -214,7 +214,9 @@ def test_a_debounce_that_cannot_be_is_refused(make: Any, reason: str) -> None:
     ],
     ids=lambda options: next(iter(options)),
 )
-def test_what_a_debounce_excludes_is_refused_with_a_remedy(options: dict[str, Any]) -> None:
+def test_options_that_a_debounce_excludes_are_refused_with_a_remedy(
+    options: dict[str, Any],
+) -> None:
     with pytest.raises(InvalidTask, match="debounce=None"):
         index.using(**options)
     assert index.using(debounce=None, **options).options.debounce is None

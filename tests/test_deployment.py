@@ -137,7 +137,7 @@ def test_the_image_runs_its_commands_without_a_shell_and_not_as_root() -> None:
     assert {each["build"]["target"] for each in services if "build" in each} <= targets
 
 
-def test_what_waits_for_another_service_waits_until_it_is_of_use() -> None:
+def test_a_service_waits_until_those_it_depends_on_are_healthy() -> None:
     services = compose()["services"]
     for name, service in services.items():
         for other, how in service.get("depends_on", {}).items():

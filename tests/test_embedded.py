@@ -40,7 +40,7 @@ def test_it_works_in_a_block_and_until_it_has_drained() -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_that_cannot_start_and_one_that_is_late_are_told() -> None:
+def test_an_embedded_worker_reports_a_failed_start_and_a_timeout() -> None:
     with pytest.raises(TaskQueueError, match="exit code 1"):
         EmbeddedWorker(queues="no queue!").run(until=60)
     with pytest.raises(TimeoutError):

@@ -96,7 +96,7 @@ def test_options_are_written_with_the_task() -> None:
         assert task.options == {"timeout": 5.0}
 
 
-def test_what_an_option_leaves_open_comes_from_the_settings() -> None:
+def test_options_that_are_left_out_come_from_the_settings() -> None:
     settings = {"MAX_ATTEMPTS": 7, "MAX_CRASHES": 8, "CRASH_DELAY": 9}
     with override_settings(TASKQUEUE=settings):
         for result in (noop.enqueue(), *noop.enqueue_many([((), {})])):

@@ -102,7 +102,7 @@ def test_a_retrying_holder_keeps_retrying_at_the_new_time() -> None:
     assert task_of(first).status == "ready"
 
 
-def test_replace_leaves_the_task_of_another_definition_as_it_is() -> None:
+def test_replace_leaves_the_task_of_another_definition_unchanged() -> None:
     shared: dict[str, Any] = {"unique_key": "shared", "unique_scope": "both"}
     holder = tasks.add.using(**shared).enqueue(1)
     other = tasks.echo.using(**shared, on_duplicate="replace").enqueue(1, 2, 3)
@@ -160,7 +160,7 @@ def test_publishing_what_has_finished_changes_nothing_unless_restart_clears_that
     assert Task.objects.count() == 1
 
 
-def test_a_restart_may_be_for_later_and_leaves_what_waits_as_it_is() -> None:
+def test_a_restart_may_be_for_later_and_leaves_waiting_tasks_unchanged() -> None:
     first = kept.enqueue(1)
     assert not kept.using(restart="all").enqueue(2).updated
     finish(OutcomeKind.FAILED)

@@ -44,7 +44,7 @@ def test_each_pattern_that_matches_gives_its_options_and_the_later_wins() -> Non
     assert (mail.queue_name, mail.timeout, mail.max_attempts) == ("default", None, 3)
 
 
-def test_what_the_definition_gives_stands() -> None:
+def test_options_of_the_definition_go_before_those_of_the_settings() -> None:
     own = declared("shop.reports.daily", queue_name="mail", timeout=None)
     assert (own.queue_name, own.timeout, own.priority) == ("mail", None, 5)
 

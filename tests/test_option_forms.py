@@ -101,7 +101,9 @@ WRONG: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("name", "form", "why"), WRONG, ids=str)
-def test_what_is_no_form_is_refused_and_imports_nothing(name: str, form: Any, why: str) -> None:
+def test_an_invalid_form_of_an_option_is_refused_and_imports_nothing(
+    name: str, form: Any, why: str
+) -> None:
     discover_tasks()  # What the project has is imported anyway.
     before = set(sys.modules)
     with pytest.raises(InvalidTask, match=why.replace("(", r"\(").replace(")", r"\)")):

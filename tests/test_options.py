@@ -130,7 +130,9 @@ def test_every_synonym_stands_for_an_option_and_is_none() -> None:
      "on_success", "on_failure", "workflow", "event"],
 )  # fmt: skip
 @pytest.mark.parametrize("write", [declare, add.using], ids=["task", "using"])
-def test_what_resembles_no_option_is_not_led_astray(write: Callable[..., Any], name: str) -> None:
+def test_an_unknown_option_that_resembles_none_gets_no_suggestion(
+    write: Callable[..., Any], name: str
+) -> None:
     with pytest.raises(InvalidTask) as refusal:
         write(**{name: 1})
     assert str(refusal.value) == f"There is no option {name!r}."

@@ -61,7 +61,7 @@ def test_the_context_is_not_counted_among_the_arguments() -> None:
     assert shown.args == ["ann", REDACTED]
 
 
-def test_what_no_longer_fits_a_definition_with_secrets_is_redacted() -> None:
+def test_arguments_that_no_longer_fit_a_sensitive_definition_are_redacted() -> None:
     def renamed(user: str, passphrase: str) -> None:
         """A body whose secret had another name when the task was enqueued."""
 

@@ -37,7 +37,7 @@ def test_named_options_replace_those_of_the_task() -> None:
     assert not named.enqueue(1).updated
 
 
-def test_what_a_call_does_not_name_stays_also_where_somebody_changed_it() -> None:
+def test_options_that_a_call_does_not_name_keep_their_edited_values() -> None:
     first = only.using(priority=3).enqueue(1)
     control.update(first.id, changes={"priority": 80}, by="anna")
     assert replacing.using(max_attempts=2).enqueue(2).updated

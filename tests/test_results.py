@@ -63,7 +63,7 @@ def test_a_result_stands_as_it_was_last_read() -> None:
     assert (result.name, result.args, result.kwargs) == (add.name, [1], {"b": 2})
 
 
-def test_what_async_code_has_read_it_may_look_through() -> None:
+def test_async_code_can_read_a_result_after_refreshing_it() -> None:
     result = echo.using(max_attempts=2).enqueue()
     claimed = claim_one()
     write_notes(default_connection, [Note(claimed.lease_id, 1.0, 40.0, "well on")])
@@ -319,7 +319,7 @@ def test_a_wait_ends_when_the_task_does_whatever_came_of_it(kind: OutcomeKind) -
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_others_did_shows_after_a_refresh() -> None:
+def test_a_result_shows_changes_after_a_refresh() -> None:
     result = noop.enqueue()
     with ending_meanwhile(OutcomeKind.SUCCEEDED, return_value='"done"'):
         wait_until(lambda: get_result(result.id).is_finished, timeout=60)

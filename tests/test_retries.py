@@ -139,7 +139,7 @@ def test_a_policy_is_made_of_durations(value: Any) -> None:
 
 @pytest.mark.parametrize("name", ["factor", "jitter"])
 @pytest.mark.parametrize("value", ["5", None, True, timedelta(seconds=5)])
-def test_what_is_no_duration_of_a_policy_is_a_number(name: str, value: Any) -> None:
+def test_a_wrong_type_in_a_policy_is_refused_with_its_name(name: str, value: Any) -> None:
     with pytest.raises(TypeError, match=f"^Exponential: {name} must be a number, not "):
         Exponential(**{name: value})
 

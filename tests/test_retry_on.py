@@ -94,7 +94,7 @@ def test_it_is_released_while_it_waits_for_its_time_too() -> None:
     assert (task_of(result).route, task_of(result).pinned_to) == (0, "")
 
 
-def test_what_is_taken_over_from_a_lost_worker_is_for_any() -> None:
+def test_a_task_taken_over_from_a_lost_worker_may_run_anywhere() -> None:
     result = retried()
     [second] = take("w1")
     Worker.objects.update(status="lost")

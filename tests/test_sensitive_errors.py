@@ -103,13 +103,13 @@ def test_keys_of_what_is_not_sensitive_are_shown() -> None:
     assert caught.value.path == ("kwargs", "page", "shown")
 
 
-def test_what_a_dataclass_says_of_its_fields_is_shown_unless_it_is_sensitive() -> None:
+def test_the_error_of_a_dataclass_is_shown_if_it_is_not_sensitive() -> None:
     with pytest.raises(InvalidArguments, match=r": -1 of ann is no number of a card$") as caught:
         hiding(typed).encode((), {"cards": {"a": {"number": -1, "owner": "ann"}}})
     assert caught.value.path == ("kwargs", "cards", "a")
 
 
-def test_what_may_follow_a_result_is_hidden_with_its_neighbour() -> None:
+def test_an_argument_that_may_follow_a_result_is_hidden_if_its_neighbour_is_sensitive() -> None:
     """Which of the two the argument fills is known once the workflow is built."""
 
     def body(first: Any, second: Any = None) -> None:

@@ -109,7 +109,7 @@ def test_of_what_computes_the_longest_is_begun_first() -> None:
     ]
 
 
-def test_what_waits_is_begun_first_and_what_computes_waits_for_a_processor() -> None:
+def test_parts_that_wait_begin_before_parts_that_compute() -> None:
     computes = [part.computes for part in parts([], {})]
     assert computes == sorted(computes)
     assert sum(computes) == 8
@@ -145,7 +145,7 @@ def test_tests_are_shared_out_where_all_are_run_and_not_where_some_are_chosen() 
 
 
 @pytest.mark.slow
-def test_what_is_shared_out_is_run_on_one_database_or_the_other() -> None:
+def test_shared_out_tests_run_on_one_database_or_the_other() -> None:
     chosen = ["tests/worker/test_pools.py", "tests/admin/test_admin.py", "tests/tracing"]
     every, sqlite, postgresql = (
         collected(database, shared_out, *chosen)

@@ -82,7 +82,7 @@ STORED = {
         ((True,), {"price": None, "text": b"bytes come back as text"}),
     ],
 )
-def test_what_the_annotations_admit_is_enqueued(args: Any, kwargs: Any) -> None:
+def test_arguments_that_fit_the_annotations_are_enqueued(args: Any, kwargs: Any) -> None:
     tasks.plain.enqueue(*args, **kwargs)
     tasks.plain.enqueue_many([(args, kwargs)] * 2)
     assert Task.objects.count() == 3
@@ -114,7 +114,9 @@ def test_what_the_annotations_admit_is_enqueued(args: Any, kwargs: Any) -> None:
         ((object(),), {}, ("args", 0), r"Unsupported type: <class 'object'> at args\[0\]"),
     ],
 )
-def test_what_they_do_not_admit_is_refused(args: Any, kwargs: Any, place: Any, reason: str) -> None:
+def test_arguments_that_do_not_fit_the_annotations_are_refused(
+    args: Any, kwargs: Any, place: Any, reason: str
+) -> None:
     with pytest.raises(TypeError, match=reason) as caught:
         tasks.plain.enqueue(*args, **kwargs)
     assert isinstance(caught.value, InvalidArguments)
@@ -271,7 +273,7 @@ def test_a_dataclass_has_its_fields(order: Any, place: Any, reason: str) -> None
         (list[int] | list[bool], ["2"], (), "must be a list or a list, not list"),
     ],
 )
-def test_what_is_wrong_within_one_of_several_kinds_is_pointed_at(
+def test_an_error_within_a_union_is_pointed_at(
     hint: Any, value: Any, path: Any, reason: str
 ) -> None:
     def body(one: Any) -> None:
@@ -351,7 +353,7 @@ def test_keys_are_made_of_the_same_values_whichever_form_they_have() -> None:
 
 
 @pytest.mark.django_db
-def test_what_cannot_be_given_to_the_body_fails_the_task_for_good() -> None:
+def test_stored_arguments_that_do_not_fit_fail_the_task_for_good() -> None:
     result = tasks.next_day.using(max_attempts=5).enqueue(DAY)
     Task.objects.update(args=["never"])
     run_due()

@@ -70,7 +70,7 @@ def test_a_callable_that_makes_no_key_is_refused_and_nothing_written(key: Any, r
     assert not Task.objects.exists()
 
 
-def test_what_a_callable_raises_is_the_callers() -> None:
+def test_an_error_of_the_unique_key_callable_reaches_the_caller() -> None:
     with pytest.raises(ZeroDivisionError):
         echo.using(unique_key=lambda: str(1 / 0)).enqueue()
 

@@ -80,7 +80,7 @@ def test_a_duplicate_raises_or_replaces_as_without_a_period() -> None:
     assert (moved.id, moved.updated) == (first.id, True)
 
 
-def test_what_does_not_go_together_is_refused() -> None:
+def test_options_that_conflict_with_unique_per_are_refused() -> None:
     with pytest.raises(InvalidTask, match="unique_per needs a unique_key"):
         add.using(unique_per="hour")
     with pytest.raises(InvalidTask, match="leave out unique_for"):

@@ -31,7 +31,7 @@ WRITTEN: list[tuple[str, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("name", "text", "value"), WRITTEN)
-def test_what_is_written_is_what_python_makes(name: str, text: Any, value: Any) -> None:
+def test_limits_written_as_text_equal_those_of_python(name: str, text: Any, value: Any) -> None:
     found = OPTIONS[name].check(options_from_json({name: text})[name])
     assert repr(found).replace("datetime.timedelta(seconds=5)", "5").replace(
         "datetime.timedelta(seconds=60)", "60"

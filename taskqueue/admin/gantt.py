@@ -20,7 +20,7 @@ from taskqueue.display import WORDS, local_time, svg_number
 from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.gantt import MOST_BARS, MOST_LOOKED, Bar, Gantt, gantt
 from taskqueue.monitoring.reading import now
-from taskqueue.monitoring.searching.search_tokens import moment
+from taskqueue.monitoring.searching.moments import moment
 
 SPANS = {
     "5m": (timedelta(minutes=5), gettext_lazy("5 minutes")),

@@ -22,7 +22,7 @@ from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.filters import row_id
 from taskqueue.engine.connections import database_alias
 from taskqueue.monitoring.reading import now
-from taskqueue.monitoring.searching.search_tokens import moment
+from taskqueue.monitoring.searching.moments import moment
 
 
 def report(

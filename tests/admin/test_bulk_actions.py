@@ -25,7 +25,7 @@ def hidden(page: str, name: str) -> int:
     return page.count(f'name="{name}"')
 
 
-def test_what_is_ticked_is_asked_about(log_in_as: LogIn) -> None:
+def test_ticked_tasks_are_listed_for_confirmation(log_in_as: LogIn) -> None:
     ids = fail(4)
     client = log_in_as("superuser")
     response = act(client, "retry", _selected_action=[str(each) for each in ids[:3]])

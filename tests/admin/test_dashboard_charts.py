@@ -144,7 +144,7 @@ def test_without_figures_a_sentence_says_so(draw: Draw) -> None:
 @pytest.mark.parametrize(
     ("seconds", "words"), [(60, "per minute"), (900, "per 15 minutes"), (7200, "per 2 hours")]
 )
-def test_the_step_is_told(seconds: int, words: str) -> None:
+def test_a_chart_names_the_length_of_its_steps(seconds: int, words: str) -> None:
     assert words in outcomes_chart(make_series([1], step_seconds=seconds))
 
 
@@ -183,7 +183,7 @@ def test_a_line_is_broken_where_nothing_ran() -> None:
     assert [row[0] for row in cells(chart)] == ["12:00", "12:01", "12:03"]
 
 
-def test_what_takes_no_time_or_weeks_stays_within_the_drawing() -> None:
+def test_a_duration_of_zero_or_of_weeks_stays_within_the_drawing() -> None:
     chart = times_chart(make_series(ran=[[0.0], [10**9]], waited=[[0.0], [10**9]]))
     for path in attributes(chart, "path", "d"):
         for height in re.findall(r"[ML][\d.]+ (-?[\d.]+)", path):

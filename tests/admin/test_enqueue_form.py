@@ -133,7 +133,7 @@ BAD: list[dict[str, str]] = [
 
 
 @pytest.mark.slow
-def test_what_cannot_be_is_told_and_nothing_is_written(log_in_as: LogIn) -> None:
+def test_an_invalid_argument_is_reported_and_writes_nothing(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     before = state()
     with declared(every_kind) as definition:
@@ -180,7 +180,7 @@ def test_more_arguments_than_there_are_names_for(log_in_as: LogIn) -> None:
         assert (made.args, made.kwargs) == ([1], {"c": 4})
 
 
-def test_what_is_left_out_before_others_by_place_is_its_default(log_in_as: LogIn) -> None:
+def test_an_empty_argument_before_positional_ones_takes_its_default(log_in_as: LogIn) -> None:
     def placed(
         g: list[int] | None = None, note: str | None = None, colour: Colour = Colour.BLUE,
         *rest: int,
@@ -286,7 +286,7 @@ def refuse(word: str) -> Any:
         {"rate": Rate("5/m"), "cost": refuse},
     ],
 )
-def test_what_a_callable_raises_tells_no_argument(options: Any, log_in_as: LogIn) -> None:
+def test_the_error_of_an_options_callable_shows_no_argument(options: Any, log_in_as: LogIn) -> None:
     def held(word: str) -> None:
         """Has a key."""
 
@@ -381,7 +381,7 @@ def test_a_key_made_of_the_arguments_stands_among_the_further_options(log_in_as:
     assert "which the task does not have" in refused
 
 
-def test_what_a_body_or_a_default_says_is_escaped(log_in_as: LogIn) -> None:
+def test_docstrings_and_defaults_are_escaped(log_in_as: LogIn) -> None:
     def odd(word: str = EVIL, other: Any = (EVIL,)) -> None:
         """Odd."""
 

@@ -92,7 +92,7 @@ def _check(response: Any) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_page_of_a_row_shows_the_text_as_it_is(
+def test_the_page_of_a_row_shows_markup_as_text(
     model: str, made: Everything, client: Client
 ) -> None:
     for row in ROWS.get(model, (model,)):
@@ -124,7 +124,7 @@ def test_a_table_takes_no_text_for_a_formula(made: Everything, client: Client) -
         assert [cell for cell in cells if cell.startswith(RISKY)] == []
 
 
-def test_lines_of_json_hold_the_text_as_it_is(made: Everything, client: Client) -> None:
+def test_a_json_lines_export_holds_markup_unchanged(made: Everything, client: Client) -> None:
     answer = client.get("/admin/taskqueue/task/export/", {"format": "jsonl"})
     assert not answer.headers["Content-Type"].startswith("text/html")
     assert answer.headers["X-Content-Type-Options"] == "nosniff"

@@ -141,13 +141,13 @@ def test_no_cell_is_a_formula_behind_characters_that_are_not_seen(sign: str) -> 
 
 
 @pytest.mark.parametrize("text", ["\u00ada=1", "\u3164", "é=1", "\u2013 1", "\u202eb"], ids=ascii)
-def test_a_text_behind_characters_that_are_not_seen_stays_as_it_is(text: str) -> None:
+def test_a_text_after_invisible_characters_is_exported_unchanged(text: str) -> None:
     line = Csv().rows([{"unique_key": text, "priority": 1}])
     assert next(csv.reader([line])) == [text, "1"]
 
 
 @pytest.mark.parametrize("text", [" a=1", "a", "", "  ", "１＋１", "(=1)"])  # noqa: RUF001
-def test_a_text_that_is_no_formula_stays_as_it_is(text: str) -> None:
+def test_a_text_that_is_no_formula_is_exported_unchanged(text: str) -> None:
     line = Csv().rows([{"unique_key": text, "priority": 1}])
     assert next(csv.reader([line])) == [text, "1"]
 

@@ -82,7 +82,7 @@ def test_a_search_that_takes_long_says_where_to_continue(
     assert 2 < requests < 70
 
 
-def test_what_the_client_takes_to_read_does_not_count(
+def test_the_time_that_a_client_takes_to_read_does_not_count(
     log_in_as: LogIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_tasks(30)
@@ -120,7 +120,7 @@ def test_a_client_that_reads_slowly_leaves_its_place_to_others(
     assert len({json.loads(line)["id"] for line in [*lines, *rest.splitlines()]}) == 30
 
 
-def test_what_no_export_gave_is_no_place_to_continue(log_in_as: LogIn) -> None:
+def test_an_export_refuses_to_continue_from_an_unknown_place(log_in_as: LogIn) -> None:
     assert begin(log_in_as("viewer"), before="nowhere").status_code == 400
 
 

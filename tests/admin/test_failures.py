@@ -101,7 +101,7 @@ NAMES = ("shop.tasks.send", 'shop."tasks"\\send', "shop.tasks.*", "a, b:c")
 
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("name", NAMES)
-def test_what_a_group_links_to_and_acts_on_is_just_the_group(
+def test_a_failure_group_links_to_and_acts_on_its_own_tasks_only(
     error: str, name: str, log_in_as: LogIn
 ) -> None:
     fail(name, error=error, count=2)
@@ -130,7 +130,7 @@ def test_the_dashboard_links_to_just_the_group(error: str, name: str, log_in_as:
     assert page.get(url).context["cl"].result_count == 2
 
 
-def test_what_is_retried_stands_by_name_with_its_last_error(log_in_as: LogIn) -> None:
+def test_retrying_tasks_are_grouped_by_name_with_their_last_error(log_in_as: LogIn) -> None:
     retry_later("shop.tasks.send")
     newest = retry_later("shop.tasks.send", message="later still")
     retry_later("shop.tasks.bill")

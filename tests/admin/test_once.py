@@ -129,7 +129,9 @@ def test_an_id_that_no_page_gave_out_lately_is_refused(kind: str, log_in_as: Log
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_one_page_sent_is_refused_at_that_of_another_name(kind: str, log_in_as: LogIn) -> None:
+def test_a_form_of_one_task_is_refused_at_the_address_of_another(
+    kind: str, log_in_as: LogIn
+) -> None:
     page, address, given = asked(kind)
     client, other = log_in_as("superuser"), noop.enqueue()
     other.cancel()

@@ -290,7 +290,7 @@ def test_one_that_failed_says_why(log_in_as: LogIn) -> None:
     assert "tried again" not in page
 
 
-def test_what_is_not_there_is_not_found(log_in_as: LogIn) -> None:
+def test_an_unknown_operation_or_verb_is_not_found(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     for address in (
         url("operation", "change", uuid4()),

@@ -72,7 +72,7 @@ def test_an_address_that_means_nothing_shows_the_usual_page(
     assert names(log_in_as("superuser"), **asked) == ["shop.tasks.send"]
 
 
-def test_what_is_not_known_comes_last_either_way() -> None:
+def test_unknown_figures_come_last_in_either_order() -> None:
     found = [figures("c"), figures("a", run_p95=1.0), figures("b", run_p95=2.0)]
     assert [each.name for each in in_order(found, "run_p95")] == ["a", "b", "c"]
     assert [each.name for each in in_order(found, "-run_p95")] == ["b", "a", "c"]
@@ -164,7 +164,7 @@ def test_a_few_failures_are_never_shown_as_none(rate: float, shown: str) -> None
     assert share(rate) == shown
 
 
-def test_what_got_slower_since_a_moment_comes_first(log_in_as: LogIn) -> None:
+def test_names_that_got_slower_since_a_moment_come_first(log_in_as: LogIn) -> None:
     now = timezone.now()
     for name, before, after in (("a.same", 4, 4), ("b.slower", 4, 12), ("c.faster", 12, 4)):
         for minutes, bucket in ((40, before), (10, after)):

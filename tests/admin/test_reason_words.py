@@ -63,14 +63,12 @@ def test_other_details_of_audit_entries_stay_as_they_are(text: str) -> None:
         ),
     ],
 )
-def test_what_the_engine_says_of_a_resting_schedule_is_known(
-    fields: dict[str, Any], told: str
-) -> None:
+def test_reasons_of_resting_schedules_are_translated(fields: dict[str, Any], told: str) -> None:
     assert reason_words(resting_reason(Schedule(**fields))) == told
 
 
 @pytest.mark.parametrize("missed", list(Missed))
-def test_what_the_engine_says_of_missed_times_is_known(missed: Missed) -> None:
+def test_reasons_of_missed_times_are_translated(missed: Missed) -> None:
     moments = [NOW - timedelta(hours=hours) for hours in (3, 2, 1)]
     times = [Time(moment, moment) for moment in moments]
     window = timedelta(minutes=90) if missed == Missed.WINDOW else None
@@ -79,7 +77,7 @@ def test_what_the_engine_says_of_missed_times_is_known(missed: Missed) -> None:
     assert all(reason_words(reason).startswith("[") for reason in reasons if reason)
 
 
-def test_what_people_or_code_wrote() -> None:
+def test_reasons_written_by_people_are_shown_unchanged() -> None:
     assert reason_words(CODE.reason) == "[declared in code]"
     for reason in ("", "a deploy", "declared in code by me", "{time} {0}", "Paused", "%s"):
         assert reason_words(reason) == reason

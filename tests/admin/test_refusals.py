@@ -155,7 +155,7 @@ def test_a_status_within_a_refusal_is_translated_too() -> None:
     assert f"Task {task.id} is cancelled. Only" in str(caught.value)
 
 
-def test_what_joins_the_texts_of_a_refusal_is_translated_too() -> None:
+def test_the_conjunction_in_a_refusal_is_translated_too() -> None:
     task = make_running("w1").task
     changes = {"deadline": timedelta(hours=1), "metadata": {"a": 1}}
     with pytest.raises(TaskQueueError) as caught:

@@ -101,7 +101,7 @@ def test_who_may_edit_schedules_and_enqueue_sees_them_and_acts(log_in_as: LogIn)
     assert LogEntry.objects.filter(object_id=str(schedule.pk)).count() == 3
 
 
-def test_what_is_refused_is_told(log_in_as: LogIn) -> None:
+def test_a_refused_action_on_a_schedule_shows_its_reason(log_in_as: LogIn) -> None:
     schedule, client = simple_schedule(), log_in_as("superuser")
     assert "is not paused" in press(client, schedule, "resume")
     press(client, schedule, "run_now")
@@ -170,7 +170,9 @@ def test_a_page_asks_before_it_deletes(log_in_as: LogIn) -> None:
     assert not Schedule.objects.exists()
 
 
-def test_what_code_declares_is_deleted_only_once_it_does_not_any_more(log_in_as: LogIn) -> None:
+def test_a_declared_schedule_can_be_deleted_only_after_code_has_removed_it(
+    log_in_as: LogIn,
+) -> None:
     schedule, client = declared_schedule(), log_in_as("superuser")
     address = url("schedule", "delete", schedule.pk)
     assert "taskqueue-danger" not in read(client, address)
@@ -180,7 +182,7 @@ def test_what_code_declares_is_deleted_only_once_it_does_not_any_more(log_in_as:
     assert "deleted" in messages_of(client, address, {"post": "yes"})
 
 
-def test_what_code_declares_is_paused_run_and_resumed(log_in_as: LogIn) -> None:
+def test_a_declared_schedule_can_be_paused_run_and_resumed(log_in_as: LogIn) -> None:
     schedule, client = declared_schedule(), log_in_as("superuser")
     for verb, done in (("pause", "paused"), ("run_now", "requested"), ("resume", "resumed")):
         told = press(client, schedule, verb)

@@ -181,7 +181,7 @@ def test_hidden_arguments_are_written_anew_for_a_task_that_is_known(log_in_as: L
 # What cannot be edited
 
 
-def test_what_is_declared_in_code_is_not_edited(log_in_as: LogIn) -> None:
+def test_a_schedule_declared_in_code_cannot_be_edited(log_in_as: LogIn) -> None:
     schedule, client = declared_schedule(), log_in_as("superuser")
     before = Schedule.objects.values().get()
     address = url("schedule", "edit", schedule.pk)

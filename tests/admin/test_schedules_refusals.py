@@ -129,7 +129,7 @@ def test_whatever_is_wrong_is_told_in_the_language_of_the_reader(
     assert english == []
 
 
-def test_what_python_says_of_wrong_arguments_is_told_in_chinese(
+def test_pythons_errors_about_arguments_are_shown_in_chinese(
     log_in_as: LogIn, settings: Any
 ) -> None:
     settings.LANGUAGE_CODE = "zh-hans"
@@ -149,7 +149,7 @@ def test_errors_are_shown_beside_their_fields(
     assert Schedule.objects.count() == 1
 
 
-def test_what_the_chosen_kind_does_not_use_may_be_anything(log_in_as: LogIn) -> None:
+def test_fields_that_the_chosen_kind_does_not_use_are_ignored(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     other = {"kind": "every", "interval_0": "60", "expression": "?", "at": "?", "first": "?",
              "every_0": "?", "days": ["?"], "missed_window_0": "?"}  # fmt: skip
@@ -165,7 +165,7 @@ def test_an_empty_post_shows_the_missing_fields(log_in_as: LogIn) -> None:
     assert {"name", "task", "kind", "tz", "missed", "overlap"} == set(errors)
 
 
-def test_what_was_written_stands_escaped_in_the_form_that_is_shown_again(
+def test_a_refused_form_shows_its_values_escaped(
     log_in_as: LogIn,
 ) -> None:
     client = log_in_as("superuser")

@@ -172,7 +172,7 @@ def test_buttons_need_a_post_with_the_token(log_in_as: LogIn) -> None:
     assert state() == before
 
 
-def test_what_cannot_be_is_told(log_in_as: LogIn) -> None:
+def test_an_unknown_action_or_a_deleted_task_is_reported(log_in_as: LogIn) -> None:
     task, client = task_that_is(TaskStatus.FAILED), log_in_as("superuser")
     for verb in (EVIL, "", "kill"):
         assert "nothing of that name" in press(client, task, verb)

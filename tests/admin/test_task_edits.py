@@ -74,7 +74,7 @@ def test_an_edit_is_shown_before_it_is_done(log_in_as: LogIn) -> None:
     assert "arguments: a: 1 to 5" in line.detail
 
 
-def test_what_is_changed_after_it_was_shown_is_shown_again(log_in_as: LogIn) -> None:
+def test_values_changed_after_the_confirmation_are_confirmed_again(log_in_as: LogIn) -> None:
     task, client = add.enqueue(1), log_in_as("superuser")
     page = send(client, task, arg_a="5")
     again = confirm(client, task, page, arg_a="6")

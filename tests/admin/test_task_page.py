@@ -106,7 +106,7 @@ def test_a_task_of_several_workers_has_a_row_for_each_attempt(log_in_as: LogIn) 
     assert "0 of 2 done, 2 running, 0 open" in page
 
 
-def test_what_is_asked_to_stop_says_by_whom_until_it_has(log_in_as: LogIn) -> None:
+def test_a_stop_request_is_shown_with_its_author_until_the_task_stops(log_in_as: LogIn) -> None:
     task, client = task_that_is(TaskStatus.RUNNING), log_in_as("superuser")
     Lease.objects.update(progress=42.5, progress_message="row 4", progress_detail={"bad": "<2"})
     control.request_stop(task.id, by="anna", reason="too long")
@@ -311,7 +311,7 @@ def test_the_page_costs_few_queries(
             page_of(client, task)
 
 
-def test_what_is_fetched_again_is_a_part_and_only_where_it_differs(log_in_as: LogIn) -> None:
+def test_a_refresh_fetches_only_parts_and_only_if_they_changed(log_in_as: LogIn) -> None:
     task, client = task_that_is(TaskStatus.RUNNING), log_in_as("superuser")
     address = url("task", "change", task.id)
     whole = read(client, address)

@@ -46,7 +46,7 @@ def send(client: Client, task: Any, form: dict[str, str], **changed: str) -> Any
     return client.post(edit_url(task, "update"), {**form, **changed})
 
 
-def test_what_somebody_else_changed_meanwhile_stays(log_in_as: LogIn) -> None:
+def test_saving_an_edit_keeps_what_others_changed_meanwhile(log_in_as: LogIn) -> None:
     task, client = noop.using(timeout=9).enqueue(), log_in_as("superuser")
     form = opened(client, task)
     control.update(task.id, {"priority": 50, "timeout": timedelta(seconds=120)}, by="ann")
@@ -134,7 +134,7 @@ def test_a_spoilt_page_changes_nothing(shown: str, log_in_as: LogIn) -> None:
     assert state() == before
 
 
-def test_what_the_page_showed_goes_along_unseen(log_in_as: LogIn) -> None:
+def test_the_edit_form_carries_the_shown_values_in_a_hidden_field(log_in_as: LogIn) -> None:
     page = read(log_in_as("superuser"), edit_url(noop.enqueue(), "update"))
     assert 'type="hidden" name="shown"' in page
     assert ">Shown<" not in page

@@ -78,7 +78,7 @@ def test_errors_progress_and_people_stand_in_it() -> None:
     assert (retried.who, retried.detail) == ("anna", "of use after all")
 
 
-def test_what_goes_on_is_told_by_its_beginning(log_in_as: LogIn) -> None:
+def test_an_entry_in_progress_has_its_start_and_no_duration(log_in_as: LogIn) -> None:
     task, client = noop.enqueue(), log_in_as("superuser")
     claim_one()
     last = told(task)[-1]

@@ -7,12 +7,13 @@ from django.db import connection
 from django.utils.translation import override
 
 from taskqueue import alerts
+from taskqueue.declarations.own_tasks import HEARTBEAT
 from taskqueue.engine.examinations import Note, keep
 from taskqueue.models import Incident, Task, Worker
 from taskqueue.monitoring.alerts.sentences import translated, translated_remedy
 from taskqueue.monitoring.doctor import examine
 from taskqueue.monitoring.doctor.words import gettext, short_duration, words_of
-from taskqueue.monitoring.notices import notices
+from taskqueue.monitoring.notices import ERROR, notices
 from taskqueue.worker.bodies.examining import run
 from tests.alerts.steps import look_now, mails, make_rule, open_incidents
 from tests.monitoring.rows import HOUR, ago, make_task, make_worker
@@ -62,6 +63,24 @@ def test_an_acknowledged_finding_is_no_notice_any_more() -> None:
     assert "duties" in {notice.subject for notice in notices() if notice.code == "doctor"}
     alerts.acknowledge(Incident.objects.get(subject="duties").pk, by="ann")
     assert "duties" not in {notice.subject for notice in notices()}
+
+
+def test_a_finding_of_the_doctor_stops_a_heartbeat_only_by_an_alert() -> None:
+    def is_called() -> bool:
+        look_now()
+        return Task.objects.filter(name=HEARTBEAT["name"]).delete()[0] > 0
+
+    make_worker()
+    make_rule("beat", "heartbeat", url="https://watcher.example/")
+    make_task("scheduled", run_after=ago(HOUR))
+    run("w1", host="web-1")
+    assert {notice.level for notice in notices() if notice.code == "doctor"} == {ERROR}
+    assert is_called(), "no rule asks for the doctor's findings"
+    make_rule("doctor", "doctor")
+    is_called()  # The heartbeat may be checked before the new rule.
+    assert not is_called()
+    alerts.silence("doctor", until=HOUR)
+    assert is_called()
 
 
 def test_each_finding_of_one_system_check_is_an_alert_and_acknowledged_alone() -> None:

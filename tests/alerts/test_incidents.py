@@ -93,7 +93,7 @@ def test_one_look_without_the_condition_does_not_begin_it_anew() -> None:
     assert open_incidents() == [("w1", "pending")]
 
 
-def test_what_comes_within_five_minutes_is_gathered_into_one_message() -> None:
+def test_alerts_within_five_minutes_share_one_message() -> None:
     for number in range(4):
         make_worker(f"w{number}")
     make_rule()
@@ -109,7 +109,7 @@ def test_what_comes_within_five_minutes_is_gathered_into_one_message() -> None:
     assert mails() == [["raised"], ["raised"] * 3]
 
 
-def test_what_is_over_before_it_could_be_told_is_told_as_such() -> None:
+def test_an_alert_that_ends_before_its_message_is_reported_as_passed() -> None:
     for name in ("w1", "w2"):
         make_worker(name)
     make_rule()
@@ -190,7 +190,7 @@ def test_a_silenced_rule_tells_nobody_until_its_silence_ends() -> None:
     assert Incident.objects.get(subject="w1").is_settled
 
 
-def test_what_was_told_before_a_silence_is_not_told_again_at_its_end_but_that_it_ended() -> None:
+def test_the_end_of_a_silence_reports_alerts_that_cleared_but_none_twice() -> None:
     for name in ("w1", "w2"):
         make_worker(name)
         trouble(name)
@@ -233,7 +233,7 @@ def test_a_disabled_rule_is_not_looked_at_and_its_incidents_end_untold() -> None
     assert mails() == [["raised"], ["raised"]]
 
 
-def test_what_a_frozen_worker_has_judged_changes_nothing_once_others_have_judged() -> None:
+def test_the_verdict_of_a_frozen_worker_is_dropped_after_others_have_judged() -> None:
     make_worker()
     make_rule()
     (rule,), taken_at = take_up(connection)
@@ -244,7 +244,7 @@ def test_what_a_frozen_worker_has_judged_changes_nothing_once_others_have_judged
     assert open_incidents() == []
 
 
-def test_what_a_slow_worker_has_judged_counts_though_others_have_taken_the_rule_up() -> None:
+def test_the_verdict_of_a_slow_worker_counts_until_another_is_written() -> None:
     make_worker()
     make_rule()
     (rule,), taken_at = take_up(connection)
@@ -266,7 +266,7 @@ def test_an_old_judgement_changes_nothing() -> None:
     assert open_incidents() == []
 
 
-def test_what_was_judged_before_somebody_changed_the_rule_changes_nothing() -> None:
+def test_a_verdict_from_before_a_change_of_the_rule_is_dropped() -> None:
     make_worker()
     make_rule()
     (rule,), taken_at = take_up(connection)

@@ -69,7 +69,7 @@ def test_the_setting_makes_a_rule_of_each_default_kind(settings: Any) -> None:
     assert Audit.objects.count() == before  # Nothing has changed.
 
 
-def test_what_the_setting_says_no_more_is_removed_and_its_alerts_end(settings: Any) -> None:
+def test_rules_removed_from_the_setting_are_deleted_and_their_alerts_end(settings: Any) -> None:
     settings.TASKQUEUE = {"ALERTS": {"mail": ["ops@example.org"]}}
     sync_rules()
     make_worker("w1", trouble="no disk")

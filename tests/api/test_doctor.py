@@ -45,7 +45,7 @@ def test_the_doctor_finds_what_it_finds_on_the_command_line(root: ApiClient) -> 
     assert seen["migrations"] == "All migrations are applied."
 
 
-def test_an_examination_by_a_worker_is_requested_and_told(root: ApiClient) -> None:
+def test_a_worker_carries_out_a_requested_examination(root: ApiClient) -> None:
     assert root.look("notices/").json()["examined_at"] is None
     assert root.act("doctor/").status_code == 202
     row = Examination.objects.get()

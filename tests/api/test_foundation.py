@@ -138,7 +138,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize(("body", "code"), MALFORMED, ids=range(len(MALFORMED)))
-def test_what_is_no_json_is_refused(root: ApiClient, body: str | bytes, code: str) -> None:
+def test_a_body_that_is_no_json_is_refused(root: ApiClient, body: str | bytes, code: str) -> None:
     problem(root.act(PAUSE, body), 400, code)
     assert not Queue.objects.exists()
 
@@ -186,7 +186,7 @@ def test_an_address_asks_for_nothing_that_there_is_not(root: ApiClient) -> None:
     assert told["errors"][0]["pointer"] == "/page"
 
 
-def test_what_is_known_already_is_not_sent_again(root: ApiClient) -> None:
+def test_a_matching_etag_is_answered_without_a_body(root: ApiClient) -> None:
     root.act(PAUSE)
     etag = root.look("queues/mail/")["ETag"]
     for given in (etag, f'"other", {etag}', f"W/{etag}", "*"):
@@ -286,7 +286,7 @@ def test_two_people_may_choose_the_same_key(root: ApiClient, member: Any) -> Non
     assert Audit.objects.count() == 2
 
 
-def test_what_is_refused_may_be_tried_again_under_its_key(root: ApiClient) -> None:
+def test_a_refused_request_may_be_repeated_with_its_key(root: ApiClient) -> None:
     resume = "queues/mail/resume/"
     problem(root.act(resume, idempotency_key="one"), 409, "transition_refused")
     assert not IdempotencyKey.objects.exists()
@@ -302,7 +302,7 @@ def test_a_key_is_forgotten_after_a_day(root: ApiClient) -> None:
     assert root.act(PAUSE, {"until": 90}, idempotency_key="one")["Idempotency-Replayed"] == "true"
 
 
-def test_what_was_told_with_more_permissions_is_not_told_again(member: Any) -> None:
+def test_a_stored_answer_is_not_repeated_to_a_user_with_fewer_permissions(member: Any) -> None:
     somebody = member("view_queue", "control_queues", "view_arguments")
     somebody.act(PAUSE, {"until": 60}, idempotency_key="one")
     User.objects.get().user_permissions.remove(Permission.objects.get(codename="view_arguments"))

@@ -37,7 +37,7 @@ BODIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("path", BODIES)
-def test_what_is_made_is_found_where_the_answer_says(path: str, root: ApiClient) -> None:
+def test_the_location_of_an_answer_leads_to_the_new_object(path: str, root: ApiClient) -> None:
     made = root.post(f"{ROOT}{path}", BODIES[path], content_type="application/json")
     assert made.status_code in (201, 202), made.content
     assert made["Location"].startswith(f"{ROOT}{path}")
@@ -55,7 +55,7 @@ def test_pages_and_documents_lead_to_the_same_mount(root: ApiClient) -> None:
         assert root.get(f"{ROOT}{address}").status_code == 404
 
 
-def test_what_changes_without_the_final_slash_is_told_of_it_and_not_led_to_a_get(
+def test_a_post_without_the_final_slash_is_404_and_names_the_right_address(
     root: ApiClient,
 ) -> None:
     for address in BODIES:
@@ -66,14 +66,14 @@ def test_what_changes_without_the_final_slash_is_told_of_it_and_not_led_to_a_get
     assert not Task.objects.exists()
 
 
-def test_what_reads_without_the_final_slash_is_led_there(root: ApiClient) -> None:
+def test_a_get_without_the_final_slash_is_redirected(root: ApiClient) -> None:
     answer = root.get(f"{ROOT}queues?limit=5")
     assert (answer.status_code, answer["Location"]) == (301, f"{ROOT}queues/?limit=5")
     assert root.get(f"{ROOT}queues?limit=5", follow=True).status_code == 200
     assert ApiClient().get(f"{ROOT}queues?limit=5").status_code == 401
 
 
-def test_what_has_no_final_slash_and_is_not_ours_is_the_projects(root: ApiClient) -> None:
+def test_other_addresses_without_a_final_slash_belong_to_the_project(root: ApiClient) -> None:
     assert root.post(f"{ROOT}report").content == b"the project's"
     assert root.get(f"{ROOT}metrics").status_code == 200
 

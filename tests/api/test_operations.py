@@ -46,7 +46,7 @@ def test_a_dry_run_tells_what_it_would_come_to_and_writes_nothing(root: ApiClien
     assert not Audit.objects.exists()
 
 
-def test_what_fits_in_a_status_for_another_verb_is_counted_of_ids_alone(root: ApiClient) -> None:
+def test_tasks_in_the_wrong_status_count_as_fitting_only_if_chosen_by_id(root: ApiClient) -> None:
     ready = make_task(add.name, status="ready")
     for choice, fitting in (
         ({"filter": {"statuses": ["ready"]}}, 0),
@@ -95,7 +95,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("body", "words"), WRONG)
-def test_what_cannot_be_is_refused_dry_or_not_and_nothing_is_written(
+def test_an_invalid_operation_is_refused_with_and_without_dry_run(
     body: dict[str, Any], words: str, root: ApiClient
 ) -> None:
     make_task(add.name, status="failed")

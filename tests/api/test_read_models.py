@@ -139,7 +139,7 @@ def test_the_json_form_has_moments_in_utc_durations_in_seconds_and_no_ages() -> 
     }
 
 
-def test_what_json_has_no_form_for_is_refused() -> None:
+def test_a_value_without_a_json_form_is_refused() -> None:
     with pytest.raises(TypeError, match="has no form in JSON"):
         json_form({"a": object()})
 

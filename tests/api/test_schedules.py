@@ -87,7 +87,7 @@ WRONG: list[tuple[dict[str, Any], int, str]] = [
 
 
 @pytest.mark.parametrize(("wrong", "status", "words"), WRONG)
-def test_what_cannot_be_is_refused_and_nothing_is_written(
+def test_an_invalid_schedule_is_refused_and_writes_nothing(
     wrong: dict[str, Any], status: int, words: str, root: ApiClient
 ) -> None:
     answer = created(root, **wrong)
@@ -195,7 +195,7 @@ def test_a_rule_is_previewed_that_no_schedule_has(root: ApiClient) -> None:
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/rule")
 
 
-def test_what_code_declares_is_only_paused_resumed_and_run(root: ApiClient) -> None:
+def test_a_declared_schedule_can_only_be_paused_resumed_and_run(root: ApiClient) -> None:
     created(root)
     Schedule.objects.update(source="code")
     for method, body in (("PATCH", {"enabled": False}), ("DELETE", None)):
@@ -259,7 +259,7 @@ def test_sent_again_a_creation_is_answered_as_at_first(root: ApiClient) -> None:
     assert Schedule.objects.count() == 1
 
 
-def test_what_the_client_has_is_not_sent_again(root: ApiClient) -> None:
+def test_a_matching_etag_of_a_schedule_is_answered_without_a_body(root: ApiClient) -> None:
     created(root, rule=RULES["once"])
     seen = root.look("schedules/reports/")["ETag"]
     answer = root.look("schedules/reports/", if_none_match=seen)

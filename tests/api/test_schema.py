@@ -98,7 +98,9 @@ def test_every_operation_has_an_id_of_its_own_and_a_heading_that_is_explained(
     assert all(each["summary"] and each["description"] for _, _, each in operations)
 
 
-def test_what_is_sent_may_hold_nothing_else(operations: Any, document: Any) -> None:
+def test_schemas_of_request_bodies_allow_no_additional_properties(
+    operations: Any, document: Any
+) -> None:
     for path, method, each in operations:
         for media_type, body in each.get("requestBody", {}).get("content", {}).items():
             assert media_type == "application/json"

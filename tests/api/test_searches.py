@@ -32,7 +32,7 @@ def test_a_name_stands_once_for_an_owner(root: ApiClient) -> None:
 
 
 @pytest.mark.parametrize("query", ["stutus:failed", 'name:"'])
-def test_what_is_no_search_is_refused(root: ApiClient, query: str) -> None:
+def test_an_invalid_query_is_not_stored(root: ApiClient, query: str) -> None:
     answer = root.act("searches/", {"name": "wrong", "query": query})
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_filter")
     assert not SavedSearch.objects.exists()

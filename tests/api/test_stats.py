@@ -22,7 +22,7 @@ TOKEN = "a token for Prometheus"
 WITH_TOKEN = override_settings(TASKQUEUE={"METRICS_TOKEN": TOKEN})
 
 
-def test_the_whole_is_told(root: ApiClient) -> None:
+def test_statistics_count_tasks_queues_workers_and_the_last_hour(root: ApiClient) -> None:
     everything("plain")
     told = root.look("stats/").json()
     assert told["tasks"]["failed"] == {"count": 1, "is_capped": False}

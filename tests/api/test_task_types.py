@@ -31,7 +31,7 @@ def test_one_is_shown_with_a_schema_that_its_calls_fit(root: ApiClient) -> None:
     assert root.act("tasks/", body).status_code == 201
 
 
-def test_what_is_sensitive_is_named(root: ApiClient) -> None:
+def test_a_task_type_names_its_sensitive_arguments(root: ApiClient) -> None:
     told = root.look(f"task-types/{sign_in.name}/").json()
     assert (told["sensitive"], told["has_unique_key"]) == (["password"], True)
     assert told["arguments"]["properties"]["kwargs"]["properties"]["password"]["writeOnly"]

@@ -205,7 +205,9 @@ def test_a_workflow_is_paused_resumed_cancelled_and_deleted(root: ApiClient) -> 
     ]  # fmt: skip
 
 
-def test_what_runs_is_stopped_only_by_who_may_stop(root: ApiClient, member: Any) -> None:
+def test_cancelling_a_running_workflow_needs_the_permission_to_stop(
+    root: ApiClient, member: Any
+) -> None:
     operator = member("view_workflow", "operate")
     run = started(root, name=DELIVER, kwargs={"day": "monday"})
     lease = claimed(run)

@@ -175,7 +175,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str, str]] = [
     [each[1:] for each in WRONG],
     ids=[each[0] for each in WRONG],
 )
-def test_what_cannot_work_is_refused(
+def test_an_invalid_workflow_is_refused_and_its_fault_pointed_at(
     body: dict[str, Any], code: str, pointer: str, words: str, root: ApiClient
 ) -> None:
     answer = root.act("workflows/", body)
@@ -225,7 +225,7 @@ def test_a_step_of_another_builder(root: ApiClient) -> None:
     assert "another" in answer.json()["detail"]
 
 
-def test_what_is_not_marked_for_rest(root: ApiClient) -> None:
+def test_a_workflow_or_task_that_is_not_exposed_is_refused(root: ApiClient) -> None:
     answer = root.act("workflows/", {"name": rest_workflows.hidden.name})
     assert (answer.status_code, answer.json()["code"]) == (403, "workflow_not_exposed")
     answer = root.act("workflows/", {"steps": [A, step("b", task=add.name, args=[1, 2])]})

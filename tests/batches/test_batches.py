@@ -95,7 +95,7 @@ def test_a_batch_holds_at_most_its_bytes() -> None:
         small.collect("x" * 2000)
 
 
-def test_what_is_rolled_back_was_never_collected() -> None:
+def test_a_rollback_discards_collected_events() -> None:
     with atomic():
         digest.collect_many([1, 2, 3])
         set_rollback(True)

@@ -34,7 +34,7 @@ def drained(*workers: Sequence[float]) -> float:
 
 @pytest.mark.postgresql_only
 @pytest.mark.django_db
-def test_what_only_one_worker_did_counts_for_no_rate_of_two() -> None:
+def test_the_rate_of_two_workers_counts_only_while_both_work() -> None:
     assert drained([0, 1, 2, 3, 4], [2, 3, 4, 5, 6, 7]) == 5 / 2
 
 

@@ -125,7 +125,7 @@ def test_no_button_of_djangos_lies_upon_links(admin_page: Any) -> None:
     assert covered == []
 
 
-def test_what_is_left_out_is_wrong_with_pages_of_djangos_own(
+def test_the_ignored_rules_are_broken_by_djangos_own_pages(
     admin_page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     users: Any = admin.site.get_model_admin(User)

@@ -147,7 +147,7 @@ def test_retry_the_failures_of_one_kind_since_a_moment(operator: Operator, shop:
     assert "failed_after:" in started.query
 
 
-def test_what_got_slow_since_the_deploy(operator: Operator) -> None:
+def test_the_performance_page_shows_what_got_slower_since_a_deploy(operator: Operator) -> None:
     operator.click("Performance", ".taskqueue-tabs")
     operator.click("Since 2026.11.3")
     slowest = "#taskqueue-performance tbody tr:first-child"

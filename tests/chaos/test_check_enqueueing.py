@@ -50,14 +50,14 @@ def test_an_enqueue_without_an_answer_happens_as_a_whole_or_not_at_all(story: St
     ],
     ids=["rolled back", "nobody asked", "answered with another"],
 )
-def test_what_was_not_enqueued_must_not_be_there(
+def test_a_task_whose_enqueue_was_rolled_back_must_not_exist(
     story: Story, enqueues: tuple[Enqueue, ...]
 ) -> None:
     story.end(story.claim(story.enqueue()), "succeeded")
     assert 2 in found(story.history(enqueues=enqueues))
 
 
-def test_what_was_never_there_must_not_run(story: Story) -> None:
+def test_an_effect_of_an_unknown_task_is_found(story: Story) -> None:
     assert found(story.history(effects=(EffectRow("none", 1, ""),))) == {2}
     assert found(story.history(lines=(Line("none", 1, 1, 1.0, "start"),))) == {2}
 
@@ -72,7 +72,7 @@ def test_counts_and_what_was_pruned_make_up_what_was_enqueued(story: Story) -> N
     assert found(story.history()) == {17}
 
 
-def test_what_was_made_is_there_or_was_pruned(story: Story) -> None:
+def test_a_missing_task_that_was_not_pruned_is_found(story: Story) -> None:
     task = story.enqueue()
     story.end(story.claim(task), "succeeded")
     del story.tasks[task]

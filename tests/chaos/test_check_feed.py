@@ -119,7 +119,7 @@ def test_a_feed_that_differs_from_the_changes_is_doubted(
     assert found(story.history(feed=history.feed._replace(**changed))) == {18}
 
 
-def test_what_changed_before_the_subscription_held_may_have_been_heard(story: Story) -> None:
+def test_changes_before_the_subscription_may_or_may_not_be_in_the_feed(story: Story) -> None:
     history = told(story)
     since = history.changes[-1].at
     for events in (EVENTS, (event(1, KINDS[2]),)):

@@ -98,7 +98,7 @@ def test_a_worker_that_was_told_to_end_does(story: Story) -> None:
 # What the machine keeps from all
 
 
-def test_what_the_machine_kept_from_all_makes_nobody_late(story: Story) -> None:
+def test_a_stall_of_the_machine_excuses_a_late_takeover(story: Story) -> None:
     _, expires_at = taken_over(story, after=10)
     took = story.now - expires_at
     assert found(story.history()) == {8}

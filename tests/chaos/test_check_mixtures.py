@@ -89,7 +89,7 @@ def test_the_ends_of_workflows_are_counted(story: Story) -> None:
     assert found(replace(history, steps=tuple(steps))) == {12}
 
 
-def test_what_follows_a_mixture_waits_for_the_tasks_of_its_workflows(story: Story) -> None:
+def test_a_step_after_a_mixture_waits_for_the_tasks_of_its_child_workflows(story: Story) -> None:
     history = mixture(story)
     first, member, inner, last = history.members
     swapped = (inner._replace(task_id=last.task_id), last._replace(task_id=inner.task_id))
@@ -107,7 +107,7 @@ def test_a_member_is_given_the_result_of_the_step_outside(story: Story, place: i
 
 
 @pytest.mark.parametrize("value", [[7], [7, None], [7, {"s4": 7}], 7])
-def test_what_follows_a_mixture_is_given_all_results_in_order(story: Story, value: object) -> None:
+def test_a_step_after_a_mixture_receives_all_results_in_order(story: Story, value: object) -> None:
     history = mixture(story)
     members = list(history.members)
     members[3] = members[3]._replace(return_value=value)

@@ -65,7 +65,7 @@ LONG = run(0, lasts=1.5)
 GOOD = (LONG, skipped(1, NOT_ENDED), run(2), run(3))
 
 
-def test_what_runs_in_time_and_leaves_out_what_overlaps_is_right() -> None:
+def test_runs_in_time_that_skip_overlaps_are_correct() -> None:
     assert found(LINE, *GOOD) == []
 
 
@@ -85,7 +85,9 @@ def test_what_runs_in_time_and_leaves_out_what_overlaps_is_right() -> None:
         ((*GOOD[:3], run(3, late=1.5)), "in place of 'Missed: nobody"),
     ],
 )
-def test_what_is_wrong_is_said(pairs: Sequence[tuple[Occurrence, Run | None]], says: str) -> None:
+def test_a_wrong_run_of_a_schedule_is_reported(
+    pairs: Sequence[tuple[Occurrence, Run | None]], says: str
+) -> None:
     assert any(says in text for text in found(LINE, *pairs))
 
 
@@ -97,7 +99,7 @@ def test_what_is_wrong_is_said(pairs: Sequence[tuple[Occurrence, Run | None]], s
         ("window", "Missed by more than 120 s.", ""),
     ],
 )
-def test_what_was_missed_is_as_the_policy_says(missed: str, earlier: str, reason: str) -> None:
+def test_missed_times_must_follow_the_policy(missed: str, earlier: str, reason: str) -> None:
     line = replace(LINE, missed=missed, window=120.0, overlap="allow", since=NOON.timestamp() + 1)
     last = skipped(3, reason, served=4.5) if reason else run(3, late=1.5)
     group = [skipped(minute, earlier, served=4.5) for minute in (1, 2)]

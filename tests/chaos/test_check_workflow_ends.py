@@ -54,7 +54,7 @@ def test_a_context_is_the_fold_of_successful_attempts(
     assert found(replace(history, workflows=(WORKFLOW._replace(context=context),))) == {12}
 
 
-def test_what_a_fan_out_has_set_stays_when_a_retry_makes_it_anew(story: Story) -> None:
+def test_context_set_by_a_fan_out_outlives_its_retry(story: Story) -> None:
     history = marks(story)
     context = {**history.workflows[0].context, "s2/0/1": True}
     fan = history.steps[1]._replace(parent_step_id=1, parent_place=0)
@@ -69,7 +69,7 @@ def test_what_a_fan_out_has_set_stays_when_a_retry_makes_it_anew(story: Story) -
     assert found(replace(changed, audits=(retry,))) == set()
 
 
-def test_what_an_unlike_member_has_set_stays_when_a_retry_makes_it_anew(story: Story) -> None:
+def test_context_set_by_an_unlike_member_outlives_its_retry(story: Story) -> None:
     history = marks(story)
     context = {**history.workflows[0].context, "s2/1/1": True}
     changed = replace(history, workflows=(WORKFLOW._replace(context=context),))
@@ -251,7 +251,7 @@ def test_a_workflow_that_succeeded_is_not_undone(story: Story) -> None:
     assert found(replace(history, steps=steps, workflows=(WORKFLOW,))) == {12}
 
 
-def test_what_ended_last_is_undone_first(story: Story) -> None:
+def test_compensations_must_run_in_reverse_order(story: Story) -> None:
     history = undone(story)
     first = history.steps[0]._replace(finished_at=3.0)
     assert found(replace(history, steps=(first, *history.steps[1:]))) == {12}

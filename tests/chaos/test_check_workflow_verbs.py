@@ -80,7 +80,7 @@ def test_a_retry_runs_no_step_again_that_succeeded(
     assert found(retried(story, *places, detail=detail)) == expected
 
 
-def test_what_was_compensated_runs_again(story: Story) -> None:
+def test_compensated_steps_may_run_again(story: Story) -> None:
     story.move_workflow("w", "running", "compensating")
     assert found(retried(story, 0, 1, 2)) == set()
 

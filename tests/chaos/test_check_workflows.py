@@ -45,7 +45,7 @@ def test_nothing_runs_before_what_it_depends_on(story: Story) -> None:
     assert found(replace(history, edges=(EdgeRow(2, 1, "succeeded"),))) == {12}
 
 
-def test_what_is_behind_a_join_counts_too(story: Story) -> None:
+def test_a_step_behind_a_join_must_wait_too(story: Story) -> None:
     history = chord(story)
     join = step(3, kind="join", members=0)
     edges = (EdgeRow(2, 3, "succeeded"), EdgeRow(3, 1, "succeeded"))
@@ -230,7 +230,7 @@ def test_a_call_of_an_attempt_that_failed_does_not_run(story: Story) -> None:
     assert found(replace(history, members=changed)) == {12}
 
 
-def test_what_follows_a_tree_waits_for_its_leaves(story: Story) -> None:
+def test_a_step_after_a_tree_must_wait_for_its_leaves(story: Story) -> None:
     history = tree(story)
     leaf, after = history.members[2], history.members[3]
     swapped = (*history.members[:2], leaf._replace(task_id=after.task_id))

@@ -48,7 +48,7 @@ def test_a_gathered_history_tells_what_clients_database_and_bodies_saw(
 
 
 @pytest.mark.slow
-def test_what_is_written_of_an_ended_lease_is_recorded(recorded: None, drain: Drain) -> None:
+def test_writes_to_an_ended_lease_are_recorded(recorded: None, drain: Drain) -> None:
     result = tasks.add.enqueue(1)
     drain()
     before = len(gather().changes)

@@ -35,7 +35,7 @@ def test_a_bug_that_no_longer_fits_says_so() -> None:
             made.replace("taskqueue.engine.takeover:no_such_name", None)
 
 
-def test_what_was_planted_is_taken_back() -> None:
+def test_a_planted_fault_is_removed_afterwards() -> None:
     from taskqueue.engine import takeover
 
     made, before = Planting(), takeover.EXPIRED

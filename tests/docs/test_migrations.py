@@ -90,7 +90,7 @@ def test_a_schedule_of_beat_in_seconds_is_one_here(names: dict[str, Any]) -> Non
     assert schedule.rule.text == "Every 30 seconds"
 
 
-def test_what_a_base_class_of_celery_shares_is_a_decorator_and_a_handler(
+def test_a_base_class_of_celery_becomes_a_decorator_and_a_handler(
     names: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     exec(page("migrate-from-celery.md").titled("base, after"), names)

@@ -128,7 +128,7 @@ def test_losses_are_counted_apart_and_bounded() -> None:
     assert (row(result).crashes, row(result).failures) == (2, 0)
 
 
-def test_what_was_never_started_leaves_no_trace() -> None:
+def test_an_unstarted_attempt_gives_its_slot_back_without_a_lease() -> None:
     result = add.using(workers=2).enqueue(1)
     [first] = take("a")
     assert end(first, OutcomeKind.UNSTARTED) == "ready"

@@ -81,7 +81,7 @@ def test_all_that_fit_are_cancelled_and_each_is_audited() -> None:
     assert lines.values("subject").distinct().count() == 10
 
 
-def test_what_is_in_no_status_for_it_is_counted_as_refused() -> None:
+def test_tasks_in_the_wrong_status_are_counted_as_refused() -> None:
     fill(10)
     for claimed in claim(4):
         end(claimed, OutcomeKind.SUCCEEDED)
@@ -100,7 +100,7 @@ def test_a_dry_run_counts_and_writes_nothing() -> None:
     assert not Audit.objects.exists()
 
 
-def test_what_failed_in_one_way_is_retried() -> None:
+def test_tasks_that_failed_with_one_error_are_retried() -> None:
     failed_tasks(7)
     add.enqueue(1)
     end(claim_one(), OutcomeKind.FAILED, error_class="builtins.ValueError")
@@ -133,7 +133,7 @@ def test_time_and_terms_change_for_all() -> None:
     assert Audit.objects.count() == 21
 
 
-def test_what_a_change_does_not_fit_is_refused_by_itself() -> None:
+def test_a_change_that_does_not_fit_one_task_is_refused_for_it_alone() -> None:
     fill(4)
     fill(2, lease_duration=9)
     updated = update_many(TaskFilter(everything=True), {"ping_interval": 5})
@@ -151,7 +151,7 @@ def test_a_change_that_cannot_be_is_refused_before_anything_is_written() -> None
     assert not Audit.objects.exists()
 
 
-def test_what_is_enqueued_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_enqueued_during_a_bulk_action_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or a bulk act on a busy queue might never end."""
     fill(7)
     cancelling = TASK_VERBS["cancel"]
@@ -272,7 +272,7 @@ def test_one_status_is_not_several() -> None:
         TaskFilter(statuses="ready")
 
 
-def test_what_has_changed_since_it_was_found_is_left_alone(
+def test_tasks_that_changed_since_they_were_found_are_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whoever cancels what is ready does not want to stop what runs."""

@@ -28,7 +28,7 @@ def audited() -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("status", sorted(WAITING))
-def test_what_waits_for_its_time_can_be_run_now(status: TaskStatus) -> None:
+def test_a_task_that_waits_for_its_time_can_be_run_now(status: TaskStatus) -> None:
     result = task_that_is(status)
     due = task_of(result).run_after
     run_now(result.id, by="anna", reason="cannot wait")
@@ -41,7 +41,7 @@ def test_what_waits_for_its_time_can_be_run_now(status: TaskStatus) -> None:
 
 
 @pytest.mark.parametrize("status", sorted({*TaskStatus} - WAITING))
-def test_what_does_not_wait_for_its_time_cannot_be_run_now(status: TaskStatus) -> None:
+def test_a_task_that_does_not_wait_for_its_time_cannot_be_run_now(status: TaskStatus) -> None:
     result = task_that_is(status)
     before = Task.objects.values().get(id=result.id)
     with pytest.raises(TransitionRefused, match=rf"is {status}\. Only"):
@@ -54,7 +54,7 @@ def test_what_does_not_wait_for_its_time_cannot_be_run_now(status: TaskStatus) -
     ("status", "later"),
     [("scheduled", "scheduled"), ("retrying", "retrying"), ("ready", "scheduled")],
 )
-def test_what_waits_is_given_another_time(status: TaskStatus, later: str) -> None:
+def test_a_waiting_task_can_be_rescheduled(status: TaskStatus, later: str) -> None:
     result = task_that_is(TaskStatus(status))
     when = future()
     reschedule(result.id, when, by="anna", reason="at night")
@@ -82,7 +82,7 @@ def test_a_time_that_is_over_makes_it_ready() -> None:
 
 
 @pytest.mark.parametrize("status", sorted({*FINISHED, TaskStatus.RUNNING, TaskStatus.BLOCKED}))
-def test_what_does_not_wait_is_not_rescheduled(status: TaskStatus) -> None:
+def test_a_task_that_does_not_wait_cannot_be_rescheduled(status: TaskStatus) -> None:
     result = task_that_is(status)
     before = Task.objects.values().get(id=result.id)
     with pytest.raises(TransitionRefused, match=rf"is {status}\. Only"):
@@ -123,7 +123,7 @@ def test_the_terms_of_a_finished_task_matter_no_more(status: TaskStatus) -> None
     assert audited() == []
 
 
-def test_what_is_so_already_is_neither_written_nor_audited() -> None:
+def test_an_update_that_changes_nothing_is_not_audited() -> None:
     result = noop.using(priority=7).enqueue()
     assert not update(result.id, {"priority": 7, "max_attempts": None})
     assert audited() == []

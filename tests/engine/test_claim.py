@@ -45,7 +45,7 @@ def test_a_claim_marks_the_task_running_and_leases_it() -> None:
     assert (lease.started_at, lease.finished_at, lease.stop_requested_at) == (None, None, None)
 
 
-def test_what_was_claimed_is_told_as_it_stands() -> None:
+def test_a_claim_returns_the_stored_task() -> None:
     add.using(timeout=5, metadata={"a": 1}, deadline=100, lease_duration=60).enqueue(1, b=2)
     claimed = claim_one()
     assert (claimed.name, claimed.attempt, claimed.queue_name) == (add.name, 1, "default")
@@ -144,7 +144,7 @@ def test_a_claim_on_several_queues_is_one_statement() -> None:
 
 @pytest.mark.postgresql_only
 @pytest.mark.django_db(transaction=True)
-def test_what_another_worker_is_claiming_is_skipped() -> None:
+def test_a_claim_skips_tasks_that_another_worker_is_claiming() -> None:
     results = noop.enqueue_many([((), {})] * 3)
     with another_connection() as other, transaction.atomic():
         mine = claim(2)

@@ -63,7 +63,7 @@ def audited() -> list[tuple[str, str, str, str, str]]:
 
 
 @pytest.mark.parametrize("status", sorted(PENDING))
-def test_what_waits_is_cancelled_at_once_and_audited(status: TaskStatus) -> None:
+def test_a_waiting_task_is_cancelled_at_once_and_audited(status: TaskStatus) -> None:
     result = task_that_is(status)
     assert cancel(result.id, by="anna", reason="not needed") == "cancelled"
     task = task_of(result)
@@ -74,7 +74,7 @@ def test_what_waits_is_cancelled_at_once_and_audited(status: TaskStatus) -> None
 
 
 @pytest.mark.parametrize("verb", [cancel, request_stop])
-def test_what_runs_is_asked_to_stop_and_audited(verb: Any) -> None:
+def test_a_running_task_is_asked_to_stop_and_audited(verb: Any) -> None:
     result = noop.enqueue()
     claimed = claim_one()
     assert verb(result.id, by="anna", reason="enough") == "running"
@@ -119,7 +119,7 @@ def test_a_worker_that_takes_a_shared_task_while_it_is_stopped_is_asked_too(
 
 
 @pytest.mark.parametrize("status", sorted({*TaskStatus} - {TaskStatus.RUNNING}))
-def test_what_does_not_run_is_not_asked_to_stop(status: TaskStatus) -> None:
+def test_a_task_that_does_not_run_cannot_be_stopped(status: TaskStatus) -> None:
     result = task_that_is(status)
     before = Task.objects.values().get(id=result.id)
     with pytest.raises(TransitionRefused, match=rf"is {status}\. Only running tasks") as refusal:
@@ -130,7 +130,7 @@ def test_what_does_not_run_is_not_asked_to_stop(status: TaskStatus) -> None:
 
 
 @pytest.mark.parametrize("status", sorted(FINISHED))
-def test_what_has_finished_cannot_be_cancelled(status: TaskStatus) -> None:
+def test_a_finished_task_cannot_be_cancelled(status: TaskStatus) -> None:
     result = task_that_is(status)
     before = Task.objects.values().get(id=result.id)
     with pytest.raises(
@@ -159,7 +159,7 @@ def test_a_finished_task_is_retried_from_the_start_and_audited(status: TaskStatu
 
 
 @pytest.mark.parametrize("status", sorted({*TaskStatus} - FINISHED))
-def test_what_has_not_finished_is_not_retried(status: TaskStatus) -> None:
+def test_an_unfinished_task_cannot_be_retried(status: TaskStatus) -> None:
     result = task_that_is(status)
     with pytest.raises(TransitionRefused, match=rf"is {status}\. Only finished tasks"):
         retry(result.id)
@@ -218,7 +218,7 @@ def test_who_acts_may_be_any_object(by: Any, actor: str) -> None:
 
 @pytest.mark.parametrize("verb", [cancel, request_stop, retry, run_now])
 @pytest.mark.parametrize("task", ["nope", 5, None, "\x00"])
-def test_what_is_no_id_is_said_to_be_none(verb: Any, task: Any) -> None:
+def test_a_text_that_is_no_id_is_refused_by_every_verb(verb: Any, task: Any) -> None:
     with pytest.raises(TaskDoesNotExist, match="is not the id of a task"):
         verb(task)
 

@@ -33,7 +33,7 @@ def test_a_finished_task_goes_with_its_attempts_and_log_lines(status: TaskStatus
 
 
 @pytest.mark.parametrize("status", sorted(frozenset(TaskStatus) - FINISHED))
-def test_what_has_not_finished_is_not_deleted(status: TaskStatus) -> None:
+def test_an_unfinished_task_cannot_be_deleted(status: TaskStatus) -> None:
     result = task_that_is(status)
     before = Audit.objects.count()
     with pytest.raises(
@@ -44,7 +44,7 @@ def test_what_has_not_finished_is_not_deleted(status: TaskStatus) -> None:
     assert Audit.objects.count() == before
 
 
-def test_what_is_not_there_cannot_be_deleted() -> None:
+def test_a_missing_task_cannot_be_deleted() -> None:
     result = noop.enqueue()
     result.cancel()
     delete(result)

@@ -80,7 +80,7 @@ def test_terms_may_be_changed_on_the_way() -> None:
     assert Task.objects.count() == 2
 
 
-def test_what_is_not_there_cannot_be_duplicated() -> None:
+def test_a_missing_task_cannot_be_duplicated() -> None:
     with pytest.raises(TaskDoesNotExist):
         duplicate("01900000-0000-7000-8000-000000000000")
     assert not Audit.objects.exists()

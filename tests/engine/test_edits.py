@@ -46,7 +46,7 @@ CAN_BE_EDITED = sorted({*WAITING, TaskStatus.READY})
 
 
 @pytest.mark.parametrize("status", CAN_BE_EDITED)
-def test_what_waits_is_edited_and_the_next_attempt_gets_it(status: TaskStatus) -> None:
+def test_an_edit_of_a_waiting_task_reaches_its_next_attempt(status: TaskStatus) -> None:
     result = task_that_is(status)
     Task.objects.update(name=add.name, args=[1], kwargs={"b": 2})
     assert update(result.id, args=[5], by="anna", reason="a typo")
@@ -69,7 +69,7 @@ def test_what_waits_is_edited_and_the_next_attempt_gets_it(status: TaskStatus) -
         {"changes": {"metadata": {"a": 1}}},
     ],
 )
-def test_what_runs_or_has_finished_is_not_edited(status: TaskStatus, edit: Any) -> None:
+def test_a_running_or_finished_task_cannot_be_edited(status: TaskStatus, edit: Any) -> None:
     result = task_that_is(status)
     before = Task.objects.values().get()
     with pytest.raises(TransitionRefused, match=rf"is {status}\."):
@@ -108,7 +108,7 @@ def test_arguments_are_checked_as_at_an_enqueue() -> None:
     assert not Audit.objects.exists()
 
 
-def test_what_is_so_already_is_neither_written_nor_audited() -> None:
+def test_an_edit_that_changes_nothing_is_not_audited() -> None:
     result = add.using(metadata={"a": 1}).enqueue(1, b=2)
     assert not result.update(args=[1], kwargs={"b": 2}, metadata={"a": 1}, deadline=None)
     assert not Audit.objects.exists()
@@ -143,7 +143,7 @@ def test_a_deadline_counts_from_the_edit_and_can_be_taken_back() -> None:
     assert claim() == []
 
 
-def test_what_was_started_does_not_expire_any_more() -> None:
+def test_a_task_that_has_started_cannot_be_given_an_expiry() -> None:
     result = task_that_is(TaskStatus.RETRYING)
     Task.objects.update(started_at=timezone.now())
     with pytest.raises(InvalidTask, match="has been started before"):
@@ -227,7 +227,7 @@ def test_a_step_of_a_workflow_keeps_its_arguments() -> None:
     assert not run.is_finished
 
 
-def test_what_a_worker_has_run_already_keeps_its_arguments() -> None:
+def test_a_shared_task_that_one_worker_has_run_keeps_its_arguments() -> None:
     result = noop.using(workers=2).enqueue()
     Task.objects.update(successes=1, status="retrying")
     with pytest.raises(TransitionRefused, match="has succeeded on 1 of its workers"):

@@ -169,7 +169,7 @@ def test_positional_arguments_are_found_by_place_too() -> None:
 
 
 @pytest.mark.parametrize("path", ["", ".", "a..b", "a.", 'a"b', "a\\b", "a\x00", "\ud800", "." * 9])
-def test_what_is_no_path_is_refused(path: str) -> None:
+def test_an_invalid_path_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="path"):
         split_path(path)
     with pytest.raises(ValueError, match="path"):
@@ -190,7 +190,7 @@ def test_a_sensitive_argument_is_found_by_nothing() -> None:
     assert found(arguments={"user": "bob"}) == {positional.id, named.id}
 
 
-def test_what_fits_no_parameter_of_a_definition_with_secrets_is_found_by_nothing() -> None:
+def test_unknown_arguments_of_a_sensitive_definition_cannot_be_searched() -> None:
     """Other code may have enqueued it, under a name that was the secret's."""
     result = log_in.enqueue("bob", SECRET)
     Task.objects.filter(id=result.id).update(args=["bob", "x", SECRET], kwargs={"pass": SECRET})
@@ -222,7 +222,7 @@ def test_the_rest_of_the_keywords_may_be_sensitive() -> None:
 
 
 @pytest.mark.parametrize("text", ["\x00", "a\ud800", "\udfff"])
-def test_what_cannot_be_stored_fits_nothing(text: str) -> None:
+def test_text_that_cannot_be_stored_matches_no_task(text: str) -> None:
     add.enqueue(1)
     for name in ("name", "name_prefix", "unique_key", "schedule", "error_text", "worker"):
         assert not found(**{name: text})
@@ -286,6 +286,6 @@ def test_a_filter_comes_back_from_json_as_it_was() -> None:
         {"name": ["x"], "everything": True},
     ],
 )  # fmt: skip
-def test_what_is_no_stored_filter_is_refused(stored: Any) -> None:
+def test_an_invalid_stored_filter_is_refused(stored: Any) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         TaskFilter.from_json(stored)

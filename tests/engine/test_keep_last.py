@@ -77,7 +77,7 @@ def test_none_is_kept_with_a_number_of_zero() -> None:
     assert prune_tasks(connection) == 1
 
 
-def test_what_has_not_ended_does_not_count_and_stays() -> None:
+def test_unfinished_tasks_are_neither_counted_nor_pruned() -> None:
     two.enqueue_many([((), {})] * 4)
     claim(2)
     assert prune_tasks(connection) == 0

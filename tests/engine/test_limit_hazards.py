@@ -104,7 +104,7 @@ def test_a_sequence_stays_closed_where_another_task_of_the_claim_is_held() -> No
 # Changes of limits
 
 
-def test_what_is_held_by_a_limit_of_nothing_costs_a_look_nothing() -> None:
+def test_a_limit_of_zero_leaves_no_partition_open() -> None:
     one_at_a_time.enqueue(1)
     end(take()[0], OutcomeKind.SUCCEEDED)
     control.override_limit("one", concurrency=0)

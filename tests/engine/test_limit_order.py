@@ -44,7 +44,7 @@ def test_of_many_partitions_the_best_tasks_go_first_however_few_of_each_are_read
     assert len(taken) == 12
 
 
-def test_what_stands_behind_many_partitions_that_turn_out_to_be_closed_is_taken_at_once() -> None:
+def test_a_claim_reaches_tasks_behind_many_closed_partitions_at_once() -> None:
     full = add.using(concurrency=[Concurrency(1, name="full"), Concurrency(1, key="a", name="key")])
     full.enqueue_many([((key, 0), {}) for key in range(30)])
     assert len(take(0)) == 0

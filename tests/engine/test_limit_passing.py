@@ -170,7 +170,7 @@ def test_only_what_this_worker_knows_and_serves_takes_a_place(options: dict[str,
     assert len(take()) == 2
 
 
-def test_what_is_paused_takes_no_place() -> None:
+def test_a_paused_task_is_not_passed_a_place() -> None:
     ended = begin(6)
     first, second = (dict([pair]) for pair in ended.items())
     control.pause("default")
@@ -201,7 +201,7 @@ def test_places_of_tenants_rates_and_hosts_do_not_pass_on() -> None:
         assert (len(limited.claimed), limited.passing) == (1, {})
 
 
-def test_what_did_not_succeed_gives_its_place_back_by_itself() -> None:
+def test_an_unstarted_attempt_gives_its_place_back_without_passing_it_on() -> None:
     ended = begin(4)
     assert end_and_pass(ended, OutcomeKind.UNSTARTED).claimed == []
     assert places() == set()
@@ -209,7 +209,7 @@ def test_what_did_not_succeed_gives_its_place_back_by_itself() -> None:
     assert repairs() == 0
 
 
-def test_what_another_session_holds_is_passed_over() -> None:
+def test_passing_skips_tasks_that_another_session_has_locked() -> None:
     ended = begin(5)
     first, second = (dict([pair]) for pair in ended.items())
     with another_connection() as other, transaction(other):

@@ -155,7 +155,7 @@ def test_places_that_nobody_takes_over_are_news(session: BaseDatabaseWrapper) ->
     ],
     ids=["queue", "definition", "limit"],
 )
-def test_what_is_committed_while_it_waits_for_a_lease_is_honoured(
+def test_passing_honours_a_pause_that_commits_while_it_waits_for_a_lease(
     session: BaseDatabaseWrapper, stop: Callable[[], object], most: int
 ) -> None:
     passed = pass_behind_a_lock(session, begin(6), stop)

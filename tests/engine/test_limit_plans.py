@@ -102,7 +102,7 @@ def rows_read(worker: BaseDatabaseWrapper) -> int:
     return int(fetch(worker, ROWS_READ, (TABLES,))[0][0])
 
 
-def test_what_waits_behind_a_full_key_costs_a_claim_nothing(
+def test_tasks_behind_a_full_key_add_no_cost_to_a_claim(
     worker: BaseDatabaseWrapper, analyzed: str
 ) -> None:
     one.enqueue_many([((1,), {})] * MANY)

@@ -48,7 +48,7 @@ NEW = [
 
 
 @pytest.mark.parametrize("options", NEW, ids=lambda options: next(iter(options)))
-def test_what_waits_is_placed_under_what_is_newly_declared(options: dict[str, Any]) -> None:
+def test_waiting_tasks_come_under_newly_declared_limits(options: dict[str, Any]) -> None:
     add.enqueue_many([((1,), {})] * 3)
     with declaring(**options):
         assert claim() == []
@@ -58,7 +58,7 @@ def test_what_waits_is_placed_under_what_is_newly_declared(options: dict[str, An
 
 
 @pytest.mark.parametrize("options", NEW, ids=lambda options: next(iter(options)))
-def test_what_waits_is_free_of_what_is_no_longer_declared(options: dict[str, Any]) -> None:
+def test_waiting_tasks_are_free_of_limits_no_longer_declared(options: dict[str, Any]) -> None:
     with declaring(**options) as limited:
         limited.enqueue_many([((1,), {})] * 3)
     with declaring():
@@ -68,7 +68,7 @@ def test_what_waits_is_free_of_what_is_no_longer_declared(options: dict[str, Any
         assert repairs() == 0
 
 
-def test_what_waits_gets_the_changed_key_weight_and_on_failure() -> None:
+def test_waiting_tasks_take_the_changed_key_weight_and_on_failure() -> None:
     before = {"sequence": Sequence("a"), "fair": Fair("a")}
     after = {"sequence": Sequence("a", on_failure="halt"), "fair": Fair("b", weight=3)}
     with declaring(**before) as limited:

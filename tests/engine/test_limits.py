@@ -52,7 +52,7 @@ def test_a_place_is_free_whatever_ends_the_lease() -> None:
         Task.objects.all().delete()
 
 
-def test_what_waits_costs_a_look_nothing() -> None:
+def test_tasks_that_wait_for_a_place_leave_no_partition_open() -> None:
     one_at_a_time.enqueue_many([((1,), {})] * 3)
     take()
     take()
@@ -281,7 +281,7 @@ def test_a_new_limit_applies_to_tasks_that_wait_already() -> None:
     assert len(take()) == 1
 
 
-def test_what_is_paused_is_not_claimed_under_limits() -> None:
+def test_a_paused_task_with_limits_is_not_claimed() -> None:
     result = one_at_a_time.enqueue(1)
     control.pause_definition(result.name)
     assert take() == []

@@ -107,7 +107,7 @@ def test_arguments_are_checked_as_at_an_enqueue() -> None:
         ({"kwargs": {1: 2}}, "kwargs must have names as keys, not 1"),
     ],
 )
-def test_what_is_no_list_or_no_mapping_is_not_made_one(edited: Any, message: str) -> None:
+def test_arguments_of_a_retry_must_be_a_list_and_a_mapping(edited: Any, message: str) -> None:
     old = failed(add, 1, b=2)
     with pytest.raises(InvalidArguments, match=message):
         old.retry(**edited)
@@ -124,7 +124,7 @@ def test_a_task_of_an_unknown_definition_is_held_to_what_json_can_keep() -> None
 
 
 @pytest.mark.parametrize("status", sorted({*TaskStatus} - FINISHED))
-def test_what_has_not_finished_is_not_retried_with_other_arguments(status: TaskStatus) -> None:
+def test_an_unfinished_task_cannot_be_retried_with_other_arguments(status: TaskStatus) -> None:
     result = task_that_is(status)
     with pytest.raises(TransitionRefused, match=rf"is {status}\. Only finished tasks can be"):
         result.retry(args=[])

@@ -156,7 +156,7 @@ def test_a_worker_that_pings_within_its_lease_is_asked_as_ever() -> None:
         retry(result.id)
 
 
-def test_what_a_worker_claimed_before_another_process_took_its_name_is_lost() -> None:
+def test_a_lease_from_before_another_process_took_the_name_is_lost() -> None:
     noop.using(lease_duration=YEAR).enqueue()
     worker_row()
     claimed = claim_one()
@@ -164,7 +164,7 @@ def test_what_a_worker_claimed_before_another_process_took_its_name_is_lost() ->
     assert is_lost(claimed)
 
 
-def test_what_an_ended_worker_left_is_lost() -> None:
+def test_the_lease_of_a_stopped_worker_is_lost() -> None:
     noop.using(lease_duration=YEAR).enqueue()
     worker_row(status=WorkerStatus.STOPPED.value)
     assert is_lost(claim_one())

@@ -108,7 +108,7 @@ def test_a_filter_comes_only_to_what_is_in_a_status_for_the_verb() -> None:
     assert figures(operation) == ("finished", 4, 4)
 
 
-def test_what_fits_nothing_is_finished_at_once() -> None:
+def test_an_operation_that_matches_nothing_finishes_at_once() -> None:
     fill(3)
     operation = start_operation("cancel", TaskFilter(name="shop.tasks.gone"))
     serve_all()
@@ -119,7 +119,7 @@ def test_what_fits_nothing_is_finished_at_once() -> None:
     assert figures(empty) == figures(none) == ("finished", 0, 0)
 
 
-def test_what_is_enqueued_later_is_left_out() -> None:
+def test_tasks_enqueued_after_an_operation_began_are_left_out() -> None:
     fill(4)
     operation = start_operation("cancel", TaskFilter(statuses=["ready"]))
     fill(3)
@@ -128,7 +128,7 @@ def test_what_is_enqueued_later_is_left_out() -> None:
     assert statuses() == {"cancelled": 4, "ready": 3}
 
 
-def test_what_fails_again_meanwhile_is_not_retried_twice() -> None:
+def test_a_task_that_fails_again_during_an_operation_is_retried_once() -> None:
     fail(6)
     operation = start_operation("retry", FAILED)
     serving.step(connection)
@@ -189,7 +189,7 @@ def test_one_that_is_not_there_is_said_to_be_so() -> None:
         ("update", {"changes": {"ping_interval": 100, "lease_duration": 1}}, "at most a third"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_before_anything_is_written(
+def test_an_invalid_operation_is_refused_and_writes_nothing(
     verb: str, arguments: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
@@ -270,7 +270,7 @@ def test_a_count_that_would_cost_much_is_left_open() -> None:
     assert figures(operation) == ("finished", 0, 0)
 
 
-def test_what_ended_long_ago_is_forgotten() -> None:
+def test_old_finished_operations_are_pruned() -> None:
     for age in (OPERATIONS.kept + HOUR, OPERATIONS.kept - HOUR, None):
         operation = start_operation("retry", FAILED)
         ended = None if age is None else past(age)

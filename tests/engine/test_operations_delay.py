@@ -43,7 +43,7 @@ def test_the_worker_looks_again_at_its_time_and_not_before() -> None:
     assert promote().is_over(NEXT_OPERATION)
 
 
-def test_what_is_undone_in_time_has_changed_nothing() -> None:
+def test_an_operation_cancelled_within_its_delay_changes_nothing() -> None:
     fail(3)
     operation = start_operation("delete", FAILED, delay=10, by="ann")
     assert [each.id for each in undoable("ann")] == [operation.id]
@@ -56,7 +56,7 @@ def test_what_is_undone_in_time_has_changed_nothing() -> None:
     assert not undoable("ann").exists()
 
 
-def test_what_has_begun_cannot_be_undone() -> None:
+def test_an_operation_past_its_delay_cannot_be_undone() -> None:
     operation = start_operation("retry", FAILED, delay=10, by="ann")
     Operation.objects.filter(id=operation.id).update(starts_at=operation.created_at)
     assert not undoable("ann").exists()

@@ -13,7 +13,7 @@ from tests.engine.operation_steps import figures, fill, seen, serve_all
 pytestmark = pytest.mark.django_db
 
 
-def test_what_cannot_take_the_terms_is_not_tried_again_and_the_end_says_why(
+def test_tasks_that_refuse_a_change_are_tried_once_and_reported_at_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(serving, "CHUNK", 3)

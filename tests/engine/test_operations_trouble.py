@@ -146,7 +146,7 @@ def break_verb(monkeypatch: pytest.MonkeyPatch, name: str, *, times: int) -> Non
 
 
 @pytest.mark.postgresql_only
-def test_what_somebody_holds_is_come_back_to() -> None:
+def test_an_operation_returns_to_locked_tasks() -> None:
     ids = sorted(fail(12))
     operation = start_operation("retry", FAILED)
     with another_connection() as worker:
@@ -163,7 +163,7 @@ def test_what_somebody_holds_is_come_back_to() -> None:
 
 
 @pytest.mark.postgresql_only
-def test_what_is_held_for_long_counts_as_refused_in_the_end() -> None:
+def test_tasks_locked_for_long_count_as_refused_in_the_end() -> None:
     ids = sorted(fail(20))
     operation = start_operation("retry", FAILED)
     with another_connection() as worker, transaction.atomic():

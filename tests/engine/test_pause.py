@@ -79,7 +79,7 @@ def test_the_other_queues_go_on() -> None:
     assert [each.queue_name for each in claimed] == ["default", "images"]
 
 
-def test_what_runs_goes_on_and_its_retry_waits() -> None:
+def test_a_pause_lets_a_running_task_end_and_holds_its_retry() -> None:
     result = noop.using(max_attempts=2).enqueue()
     claimed = claim_one()
     pause("default")
@@ -131,7 +131,7 @@ def test_a_pause_that_is_over_before_it_begins_is_refused(until: Any) -> None:
 
 
 @pytest.mark.parametrize("until", [float("nan"), "soon", past().replace(tzinfo=None), 1e300])
-def test_what_is_wrong_with_the_end_of_a_pause_is_said_of_until(until: Any) -> None:
+def test_an_invalid_end_of_a_pause_is_reported_for_until(until: Any) -> None:
     with pytest.raises(InvalidTask, match=r"^until") as refusal:
         pause("mail", until=until)
     assert "run_after" not in str(refusal.value)

@@ -109,7 +109,7 @@ def test_pausing_again_replaces_time_and_reason() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "two words", 5, None, "x" * 256])
-def test_what_no_definition_is_named_cannot_be_paused(name: Any) -> None:
+def test_an_invalid_definition_name_cannot_be_paused(name: Any) -> None:
     with pytest.raises(InvalidTask, match="is not the name of a definition"):
         pause_definition(name)
     assert not Pause.objects.exists()
@@ -122,7 +122,7 @@ def test_a_pause_that_would_be_over_is_refused() -> None:
         pause_all(until=past())
 
 
-def test_what_is_not_paused_is_not_resumed() -> None:
+def test_a_definition_that_is_not_paused_cannot_be_resumed() -> None:
     with pytest.raises(TransitionRefused, match="Not everything is paused"):
         resume_all()
     pause_definition("shop.tasks.export")

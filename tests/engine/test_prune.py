@@ -123,7 +123,7 @@ def test_a_key_that_was_released_keeps_no_task(finish: Any) -> None:
     assert is_about(kept_for(result), timedelta(0))
 
 
-def test_what_is_pruned_takes_its_leases_and_lines_along_and_nothing_else() -> None:
+def test_pruning_a_task_deletes_its_leases_and_log_lines_only() -> None:
     old, young, waiting = (noop.using(retention=r).enqueue() for r in (0, 60, 0))
     first, second = claim(2)
     for claimed in (first, second):
@@ -168,7 +168,7 @@ def prune_audit(limit: int = 100) -> int:
     return replace(AUDIT, kept=DAY).prune(connection, limit=limit)
 
 
-def test_what_was_done_long_ago_is_forgotten_in_batches() -> None:
+def test_old_audit_entries_are_pruned_in_batches() -> None:
     for verb in ("a", "b", "c", "d", "e"):
         Audit.objects.create(verb=verb, subject="s")
     Audit.objects.filter(verb__in="abc").update(at=past(2 * DAY))

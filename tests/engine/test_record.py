@@ -90,7 +90,7 @@ def test_an_outcome_leads_where_the_contract_says(row: Row) -> None:
     assert task.return_value == ({"a": 1} if row.task == "succeeded" else None)
 
 
-def test_what_was_claimed_and_not_started_leaves_no_trace() -> None:
+def test_an_unstarted_attempt_leaves_no_trace() -> None:
     result = noop.enqueue()
     before = task_of(result)
     claimed = claim_one()
@@ -123,7 +123,7 @@ def test_the_next_attempt_is_due_after_its_delay(kind: OutcomeKind, seconds: int
 
 
 @pytest.mark.parametrize("kind", [OutcomeKind.RETURNED, OutcomeKind.FENCED, OutcomeKind.UNSTARTED])
-def test_what_is_given_back_keeps_its_place_in_the_queue(kind: OutcomeKind) -> None:
+def test_a_returned_task_keeps_its_place_in_the_queue(kind: OutcomeKind) -> None:
     first, second = noop.enqueue(), noop.enqueue()
     end(claim(1)[0], kind)
     assert [each.task_id for each in claim()] == [str(first.id), str(second.id)]
@@ -193,7 +193,7 @@ def test_parking_counts_from_the_first_time_however_long_a_task_has_waited() -> 
     assert task_of(result).parked_at == first
 
 
-def test_what_was_parked_and_ran_since_may_be_parked_anew() -> None:
+def test_a_task_that_ran_since_it_was_parked_may_be_parked_again() -> None:
     noop.enqueue()
     park()
     Task.objects.update(parked_at=past(2 * DAY), status="ready")
@@ -203,7 +203,7 @@ def test_what_was_parked_and_ran_since_may_be_parked_anew() -> None:
     assert park() == "scheduled"
 
 
-def test_what_was_parked_for_too_long_may_be_parked_anew_after_a_retry() -> None:
+def test_a_task_that_failed_as_parked_may_be_parked_again_after_a_retry() -> None:
     result = noop.enqueue()
     park()
     Task.objects.update(parked_at=past(2 * DAY))

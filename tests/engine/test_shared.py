@@ -118,7 +118,7 @@ def test_past_its_deadline_what_one_named_worker_runs_is_left_to_that_worker() -
     assert end(claimed, OutcomeKind.SUCCEEDED, return_value="1") == "succeeded"
 
 
-def test_what_every_worker_returned_and_why_it_failed_is_kept() -> None:
+def test_a_shared_task_keeps_the_result_or_error_of_each_worker() -> None:
     result = add.using(workers=2, max_attempts=2).enqueue(1)
     [first], [second] = take("a"), take("b")
     end(first, OutcomeKind.FAILED, error_class="x.Y", error_message="no")

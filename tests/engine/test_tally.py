@@ -77,7 +77,7 @@ def test_batches_of_one_process_add_up_in_one_row(monkeypatch: pytest.MonkeyPatc
     assert (row.succeeded, row.run_times) == (3, {"-5": 3})
 
 
-def test_what_was_not_recorded_is_not_counted() -> None:
+def test_an_outcome_that_was_not_recorded_is_not_counted() -> None:
     add.enqueue(1, 2)
     [held] = claim()
     tally = Tally()
@@ -92,7 +92,7 @@ def recorded_in_vain(tally: Tally, outcome: Outcome) -> None:
         raise ZeroDivisionError
 
 
-def test_what_does_not_commit_is_counted_once_when_it_is_recorded_again() -> None:
+def test_an_outcome_recorded_again_after_a_rollback_is_counted_once() -> None:
     for _ in range(2):
         add.enqueue(1, 2)
     first, second = claim()
@@ -145,7 +145,7 @@ def test_rows_of_processes_become_minutes_then_quarters_then_hours_and_the_sums_
         assert {sum(row.run_times.values()) for row in Rollup.objects.all()} == {3}
 
 
-def test_what_is_merged_late_is_added_to_its_minute() -> None:
+def test_a_late_rollup_is_added_to_its_minute() -> None:
     for _ in range(2):
         add.enqueue(1, 2)
     first, second = claim()

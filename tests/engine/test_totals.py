@@ -74,7 +74,7 @@ def test_each_way_to_enqueue_is_counted_once() -> None:
     assert counters()[1][add.name].sums["enqueued"] == 14 == Task.objects.count()
 
 
-def test_what_is_rolled_back_was_not_enqueued() -> None:
+def test_a_rolled_back_enqueue_is_not_counted() -> None:
     def in_vain() -> None:
         with atomic():
             add.enqueue(1, 2)
@@ -237,7 +237,7 @@ def test_a_queue_that_a_worker_names_takes_the_row_of_the_least_of_the_others(
     assert enqueued() == {"default": 1, "…other": 7, "mail": 1}, "so does the default one"
 
 
-def test_what_attempts_came_to_is_kept_when_a_row_is_taken(
+def test_totals_of_a_dropped_label_are_added_to_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(totals, "MOST_LABELS", 1)

@@ -118,7 +118,7 @@ def test_only_the_newest_attempts_are_looked_at() -> None:
     assert is_marked(claimed)
 
 
-def test_what_was_claimed_ahead_and_has_not_started_is_left_alone() -> None:
+def test_an_unstarted_lease_that_was_claimed_ahead_is_not_wedged() -> None:
     succeed(*[1.0] * 20)
     noop.enqueue()
     claimed = claim_one()

@@ -141,7 +141,7 @@ def test_a_change_is_audited() -> None:
         ({"queues": "x" * 20_001}, "20000 characters, not 20001"),
     ],
 )
-def test_what_no_worker_can_do_is_refused(changes: dict[str, Any], reason: str) -> None:
+def test_an_invalid_change_of_a_worker_is_refused(changes: dict[str, Any], reason: str) -> None:
     registered()
     with pytest.raises(InvalidTask, match=reason):
         change_worker("w1", **changes)

@@ -129,7 +129,7 @@ def test_who_registers_anew_under_the_name_was_asked_nothing() -> None:
     assert (worker.requested_at, worker.request_seen_at) == (None, None)
 
 
-def test_what_was_asked_can_be_read_after_the_end() -> None:
+def test_a_request_to_a_worker_stays_readable_after_it_stopped() -> None:
     own, answer = registered()
     stop_worker("w1", by="anna")
     touch(own, answer)

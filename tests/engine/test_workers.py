@@ -79,7 +79,7 @@ def test_a_worker_registers_what_it_says_of_itself() -> None:
     assert (worker.status, worker.lease_seconds, worker.stopped_at) == ("running", 30.0, None)
 
 
-def test_a_name_of_a_living_worker_is_refused_and_its_holder_told() -> None:
+def test_a_name_in_use_is_refused_and_its_holder_returned() -> None:
     own, _ = registered()
     holder = register(registration(host="there", pid=8))
     assert isinstance(holder, Holder)

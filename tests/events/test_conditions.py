@@ -55,7 +55,7 @@ def test_rows_of_the_project_s_own_statements_cause_events() -> None:
 
 
 @pytest.mark.postgresql_only
-def test_what_a_session_is_told_holds_from_the_next_statement_on() -> None:
+def test_wanted_events_of_a_session_apply_from_the_next_statement() -> None:
     listen("task.enqueued")
     with connection.cursor() as cursor:
         cursor.execute(f"PREPARE raw AS {INSERT}" % 1)

@@ -79,7 +79,7 @@ def test_a_failure_that_is_retried_tells_the_class_of_its_error_alone() -> None:
     assert [event.attempt for event in written()] == [1, 2]
 
 
-def test_what_is_done_by_hand_tells_of_it() -> None:
+def test_manual_actions_write_events() -> None:
     listen()
     task = noop.enqueue()
     control.cancel(task.id)

@@ -29,14 +29,14 @@ TRIES = 3
 """Of which one takes no longer than that: what delays each of them is not the machine."""
 
 
-def test_what_a_killed_worker_held_is_taken_over_soon_after_its_lease(
+def test_the_task_of_a_killed_worker_is_taken_over_soon_after_its_lease(
     start_worker: StartWorker, journal: Journal, tmp_path: Path, short_lease: dict[str, Any]
 ) -> None:
     short_lease["LEASE_DURATION"] = 6  # Longer than a busy machine delays a ping.
     assert_taken_over(start_worker, journal, tmp_path / "end", settings=short_lease, crash_delay=1)
 
 
-def test_what_a_killed_worker_held_is_taken_over_with_the_default_settings(
+def test_the_task_of_a_killed_worker_is_taken_over_with_default_settings(
     start_worker: StartWorker, journal: Journal, tmp_path: Path
 ) -> None:
     assert_taken_over(start_worker, journal, tmp_path / "end", settings={}, crash_delay=10)
@@ -97,7 +97,7 @@ def taken_over(
     return lost.finished_at - lost.expires_at, again.claimed_at - lost.finished_at
 
 
-def test_what_was_killed_on_the_same_host_is_taken_over_once_its_processes_have_ended(
+def test_the_task_of_a_killed_worker_on_the_same_host_is_taken_over_once_its_processes_ended(
     start_worker: StartWorker, journal: Journal, tmp_path: Path
 ) -> None:
     end = tmp_path / "end"

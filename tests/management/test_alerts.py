@@ -12,7 +12,7 @@ from tests.monitoring.rows import make_worker
 pytestmark = pytest.mark.django_db
 
 
-def test_what_fires_is_listed_and_acknowledged_by_its_id() -> None:
+def test_firing_alerts_are_listed_and_acknowledged_by_id() -> None:
     make_worker("w1", trouble="no disk")
     make_rule("disks")
     assert run_json("alerts") == []

@@ -34,7 +34,7 @@ def test_arguments_and_options_are_edited_together() -> None:
     assert task_of(result).deadline_at is None
 
 
-def test_what_cannot_be_edited_is_refused() -> None:
+def test_an_invalid_edit_is_refused() -> None:
     result = add.enqueue(1)
     assert refused("update", result.id, "--args", '["x"]')[0] == 2
     assert refused("update", result.id, "--args", "[1, 2, 3]")[0] in (1, 2)

@@ -100,7 +100,7 @@ def test_a_key_may_be_made_of_the_arguments_and_shared_with_other_definitions() 
         [noop.name, "--wait", "soon"],
     ],
 )
-def test_what_cannot_be_enqueued_exits_with_2_and_writes_nothing(
+def test_an_invalid_enqueue_exits_with_2_and_writes_nothing(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert exit_code(["enqueue", *arguments]) == 2

@@ -54,7 +54,7 @@ def test_limits_can_be_given_as_json() -> None:
         ("unique_per=year", "'minute', 'hour', 'day', 'week'"),
     ],
 )
-def test_what_is_wrong_is_told(given: str, reason: str) -> None:
+def test_an_invalid_limit_is_reported(given: str, reason: str) -> None:
     _, said = refused("enqueue", noop.name, "--set", given)
     assert re.search(reason, said), said
     assert not Task.objects.exists()

@@ -52,7 +52,7 @@ def test_a_search_that_is_none_exits_with_2(arguments: list[str]) -> None:
     assert exit_code(["list", *arguments]) == 2
 
 
-def test_what_is_wrong_with_a_search_is_said_in_english_everywhere() -> None:
+def test_errors_of_searches_are_in_english_in_every_language() -> None:
     with override_settings(LANGUAGE_CODE="zh-hans"), override("zh-hans", deactivate=True):
         assert refused("list", "status:runing") == (
             2, "There is no status “runing”. Did you mean “running”?",

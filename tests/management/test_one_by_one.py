@@ -34,7 +34,7 @@ def three() -> list[Any]:
     return [noop.using(lease_duration=seconds).enqueue() for seconds in (600, 5, 600)]
 
 
-def test_what_does_not_fit_one_task_keeps_no_other_from_it() -> None:
+def test_a_change_refused_by_one_task_is_applied_to_the_others() -> None:
     one, odd, other = three()
     code, said, told = tried("update", one.id, odd.id, other.id, "--set", "ping_interval=50s")
     assert (code, said) == (1, "1 was refused.")
@@ -54,7 +54,7 @@ def test_one_alone_that_it_does_not_fit_is_refused_too() -> None:
 
 
 @pytest.mark.parametrize("change", ["priority=1000", "ping_interval=-1", "bogus=1"])
-def test_what_no_task_can_have_is_refused_before_any_is_tried(change: str) -> None:
+def test_a_change_that_no_task_can_take_is_refused_before_any_is_tried(change: str) -> None:
     one, odd, other = three()
     code, _, told = tried("update", one.id, odd.id, other.id, "--set", "timeout=9", "--set", change)
     assert (code, told) == (2, "")

@@ -57,7 +57,7 @@ def test_everything_is_paused_and_resumed() -> None:
         ["workers", "change", "w1", "--definition-slots", "shop.export"],
     ],
 )
-def test_what_cannot_be_meant_exits_with_2(
+def test_invalid_pauses_and_changes_exit_with_2(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     registered()

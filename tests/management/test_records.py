@@ -67,6 +67,21 @@ def test_failures_are_grouped_by_error_and_name_the_largest_first() -> None:
     assert len(run_json("list", "--query", query)) == 2
 
 
+def test_failures_since_a_time_of_day_are_those_since_it_was_last_reached() -> None:
+    now = timezone.now()
+    for hours in (2, 4, 20):
+        ended = now - timedelta(hours=hours)
+        make_task("failed", name=f"{hours} hours ago", error_class="E", finished_at=ended)
+    for away, names in (
+        (timedelta(hours=-3), {"2 hours ago"}),
+        (timedelta(hours=1), {"2 hours ago", "4 hours ago", "20 hours ago"}),
+    ):
+        since = timezone.localtime(now + away).strftime("%H:%M")
+        groups = run_json("failures", "--since", since)["groups"]
+        assert {group["name"] for group in groups} == names
+    assert exit_code(["failures", "--since", "25:00"]) == 2
+
+
 def test_no_failures_are_an_empty_table() -> None:
     heading = "count error_class name last_seen first_seen example_id q"
     assert " ".join(run("failures").split()) == heading

@@ -118,7 +118,7 @@ def test_an_edit_of_nothing_new_says_so() -> None:
     assert not Audit.objects.filter(noun="schedule", verb="edit").exists()
 
 
-def test_what_refines_a_rule_is_changed_alone() -> None:
+def test_refinements_of_a_rule_can_be_changed_alone() -> None:
     create(when=("--cron", "0 6 * * *", "--tz", "Asia/Shanghai"))
     run("edit", "s", "--tz", "Europe/Berlin")
     assert rule_of() == Cron("0 6 * * *", "Europe/Berlin")
@@ -148,7 +148,7 @@ def test_options_are_set_and_unset_one_by_one() -> None:
     assert row("sums").options == {"queue_name": "mail", "max_attempts": 7}
 
 
-def test_what_was_set_is_taken_back() -> None:
+def test_values_of_a_schedule_can_be_reset() -> None:
     create_fully()
     run("edit", "sums", "--pause-after-failures", "none", "--missed", "skip", "--args", "[5]")
     schedule = row("sums")
@@ -208,7 +208,7 @@ def test_each_of_several_is_tried_and_refusals_are_reported() -> None:
 # Sync
 
 
-def test_what_the_code_declares_is_brought_to_the_database() -> None:
+def test_sync_writes_declared_schedules_to_the_database() -> None:
     assert run("sync") == "nothing to change\n"
     with declared(Scheduled(Every(hours=1), name="hourly")):
         assert run("sync") == "created  hourly\n"

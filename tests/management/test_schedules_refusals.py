@@ -80,7 +80,7 @@ DEEP = "[" * 200_000
         ["history", "s", "--count", "many"],
     ],
 )
-def test_what_cannot_be_meant_exits_with_2_and_does_nothing(
+def test_an_invalid_change_of_a_schedule_exits_with_2(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = create()
@@ -107,7 +107,7 @@ def test_what_cannot_be_meant_exits_with_2_and_does_nothing(
         ["edit", "s", "--task", "nobody.knows.it"],
     ],
 )
-def test_what_is_not_there_or_refused_exits_with_1(arguments: list[str]) -> None:
+def test_a_missing_schedule_or_a_refusal_exits_with_1(arguments: list[str]) -> None:
     create()
     assert exit_code(*arguments) == 1
     assert Audit.objects.count() == 1
@@ -137,7 +137,7 @@ def test_errors_say_what_to_do() -> None:
 
 
 @pytest.mark.django_db
-def test_what_the_code_declares_is_edited_there() -> None:
+def test_a_declared_schedule_is_edited_in_code_only() -> None:
     create()
     Schedule.objects.update(source="code")
     for action in (["edit", "s", "--every", "2h"], ["delete", "s"]):

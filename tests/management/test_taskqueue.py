@@ -87,7 +87,7 @@ def test_a_task_that_waits_is_stopped_before_it_runs() -> None:
     assert run("stop", result.id) == f"{result.id}  stop: cancelled\n"
 
 
-def test_what_cannot_be_done_exits_with_1() -> None:
+def test_a_refused_verb_or_a_missing_task_exits_with_1() -> None:
     ended = noop.enqueue()
     run("cancel", ended.id)
     assert refused("stop", ended.id)[0] == 1
@@ -136,7 +136,7 @@ def test_what_cannot_be_done_exits_with_1() -> None:
         ["list", "--limit", "1001"],
     ],
 )
-def test_what_cannot_be_meant_exits_with_2_and_does_nothing(
+def test_invalid_arguments_exit_with_2_and_change_nothing(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     noop.using(queue_name="mail").enqueue()
@@ -224,7 +224,7 @@ def test_many_are_counted_first_and_done_when_that_is_said() -> None:
     }
 
 
-def test_what_was_enqueued_long_ago_is_chosen_by_its_age() -> None:
+def test_tasks_are_chosen_by_their_age() -> None:
     noop.enqueue()
     old = noop.enqueue()
     Task.objects.filter(id=old.id).update(enqueued_at=timezone.now() - timedelta(hours=3))

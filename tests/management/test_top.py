@@ -150,7 +150,7 @@ def test_notices_of_lost_workers_come_before_others_and_what_is_left_out_is_coun
 
 
 @pytest.mark.django_db
-def test_what_has_no_room_is_counted() -> None:
+def test_lines_without_room_are_counted() -> None:
     for number in range(30):
         make_task(queue_name=f"queue-{number:02}")
     lines = text_of(rows=20).splitlines()

@@ -204,7 +204,7 @@ def test_a_failed_task_of_a_step_is_retried(broken: set[str]) -> None:
     assert finish(flow).status == "succeeded"
 
 
-def test_what_runs_is_asked_to_stop() -> None:
+def test_cancelling_a_workflow_asks_its_running_tasks_to_stop() -> None:
     flow = deliver.enqueue("monday")
     now = timezone.now()
     task = Task.objects.filter(step__workflow=flow.id, status="ready")[0]
@@ -245,7 +245,9 @@ REFUSED: list[tuple[list[Any], int, str]] = [
 
 
 @pytest.mark.parametrize(("arguments", "code", "words"), REFUSED)
-def test_what_cannot_be_is_one_clear_line(arguments: list[Any], code: int, words: str) -> None:
+def test_an_invalid_command_on_workflows_is_refused_in_one_line(
+    arguments: list[Any], code: int, words: str
+) -> None:
     _, said = refused("workflows", *arguments)
     assert (words in said, "\n" in said) == (True, False), said
     assert exit_code_of("workflows", *arguments) == code

@@ -54,13 +54,13 @@ def test_every_encoding_gets_what_it_has_characters_for() -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_what_was_done_and_could_not_be_told_has_an_exit_code_of_its_own(form: str) -> None:
+def test_an_output_that_cannot_be_written_has_its_own_exit_code(form: str) -> None:
     with pytest.raises(CommandError, match=r"The command was done, but .*: No space left") as told:
         call_command("taskqueue", "enqueue", noop.name, "--format", form, stdout=Broken())
     assert (told.value.returncode, Task.objects.count()) == (NOT_SAID, 1)
 
 
-def test_a_refusal_goes_before_what_could_not_be_told() -> None:
+def test_the_exit_code_of_a_refusal_goes_before_that_of_unwritten_output() -> None:
     result = noop.enqueue()
     with pytest.raises(CommandError, match="1 was refused") as told:
         call_command("taskqueue", "cancel", result.id, _other(result.id), stdout=Broken())

@@ -53,7 +53,7 @@ def test_a_pause_clears_at_its_end() -> None:
     assert timezone.now() < definition < everything
 
 
-def test_what_is_not_due_clears_when_it_is() -> None:
+def test_a_task_that_is_not_due_clears_at_its_time() -> None:
     later = noop.using(run_after=SOON).enqueue()
     assert told(later)["not_due"].clears_at == row_of(later).run_after
     quiet = add.using(debounce=Debounce(60, key="a")).enqueue(1)

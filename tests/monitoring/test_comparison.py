@@ -45,7 +45,7 @@ def test_few_attempts_tell_of_no_change() -> None:
     assert (found.before_count, found.run_p50_change, found.failure_change) == (4, None, None)
 
 
-def test_what_came_before_is_not_read_again() -> None:
+def test_the_span_before_is_read_once() -> None:
     make_rollup(ago(90 * MINUTE), succeeded=10, run=[1.0] * 10)
     make_rollup(ago(MINUTE), succeeded=10, run=[2.0] * 10)
     assert only(compared("day")).before_count == 0

@@ -88,7 +88,7 @@ def test_merging_twice_comes_to_the_same() -> None:
     assert rows()[("mail", 3600)] == 7
 
 
-def test_more_than_the_cap_is_told() -> None:
+def test_a_capped_depth_is_marked() -> None:
     Depth.objects.create(
         resolution=60, starts_at=span_of("hour").starts(now())[-1], queue_name="mail",
         waiting=7, is_capped=True,

@@ -57,7 +57,7 @@ def test_only_the_newest_are_looked_at() -> None:
     assert [group.error_class for group in found.groups] == ["builtins.ValueError"]
 
 
-def test_what_failed_before_a_moment_is_left_out_and_the_search_says_so() -> None:
+def test_failures_before_a_moment_are_left_out_also_in_the_search() -> None:
     fail(finished_at=ago(2 * HOUR))
     fail("builtins.KeyError", finished_at=ago(HOUR))
     newest = fail(finished_at=ago(MINUTE))

@@ -39,7 +39,7 @@ def found(**asked: Any) -> list[int]:
     return [bar.lease_id for bar in gantt(HOUR, **asked).bars]
 
 
-def test_what_overlaps_the_span_is_found_the_newest_first() -> None:
+def test_attempts_that_overlap_the_span_are_found_newest_first() -> None:
     here = now()
     first = ran(here - 3 * HOUR, 10)
     long = ran(here - 2 * HOUR, 90)

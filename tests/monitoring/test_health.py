@@ -98,6 +98,6 @@ def test_a_question_is_asked_on_a_separate_connection() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_a_step_raises_reaches_whoever_asked() -> None:
+def test_the_error_of_a_check_is_raised_to_its_caller() -> None:
     with pytest.raises(ZeroDivisionError):
         Question(lambda: 1 / 0, seconds=60).answer()

@@ -95,7 +95,7 @@ def test_tasks_that_few_workers_may_take_wait_too() -> None:
     assert lane().oldest_seconds == pytest.approx(3600, abs=60)
 
 
-def test_what_waits_for_workers_that_are_away_waits_too_but_is_out_of_reach() -> None:
+def test_tasks_for_absent_workers_count_as_waiting_but_unreachable() -> None:
     make_worker("there", queues={"web": 1})
     make_worker("quiet", status="quiet")
     make_worker("gone", seen_at=ago(HOUR))
@@ -134,7 +134,7 @@ def test_only_so_many_queues_are_read() -> None:
     assert [queue.name for queue in read_queues(limit=2)] == ["a", "b"]
 
 
-def test_what_workers_hold_runs_up_to_their_slots() -> None:
+def test_running_tasks_are_counted_up_to_the_slots_of_their_workers() -> None:
     make_worker(concurrency=2)
     for _ in range(3):
         make_running()
@@ -189,7 +189,7 @@ def test_recent_attempts_are_those_of_the_last_quarter_of_an_hour() -> None:
     assert within_a_minute(recently) == (48, 16)
 
 
-def test_what_finished_lately_is_counted_by_five_minutes() -> None:
+def test_tasks_that_finished_lately_are_counted_by_five_minutes() -> None:
     Queue.objects.create(name="default")
 
     def lately() -> tuple[list[int], int]:

@@ -61,7 +61,7 @@ def test_a_limit_tells_what_runs_and_waits_of_all_its_keys() -> None:
     assert not any(key.is_waiting_capped for key in keys)
 
 
-def test_of_many_partitions_fewer_tasks_are_counted_and_it_is_told(
+def test_a_count_over_many_partitions_is_capped_and_marked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     two_a_key.enqueue_many([((key,), {}) for key in (1, 2) for _ in range(30)])

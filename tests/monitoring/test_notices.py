@@ -126,7 +126,7 @@ def test_a_task_that_names_an_absent_worker_is_reported_and_stalls_no_queue() ->
     assert codes() == [("stalled", "error", "default")]
 
 
-def test_tasks_for_more_workers_than_run_are_told() -> None:
+def test_a_notice_reports_tasks_that_need_more_workers_than_run() -> None:
     make_worker()
     make_task(route=1, workers=3, open_slots=3, run_after=ago(HOUR))
     (notice,) = [each for each in notices() if each.code != "stalled"]

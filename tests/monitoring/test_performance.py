@@ -55,7 +55,7 @@ def test_a_name_that_was_only_handed_back_has_no_rate() -> None:
     assert performance("hour") == []
 
 
-def test_what_never_ran_to_an_end_has_no_quantiles() -> None:
+def test_attempts_that_were_lost_have_no_quantiles() -> None:
     make_rollup(ago(MINUTE), lost=1)
     (found,) = performance("hour")
     assert (found.failure_rate, found.run_p95, found.slowest_task_id) == (1.0, None, None)
@@ -70,7 +70,7 @@ def test_nothing_took_longer_than_the_slowest() -> None:
 
 
 @pytest.mark.parametrize("span", ["hour", "day", "week"])
-def test_what_ended_long_ago_is_not_read_again(span: str) -> None:
+def test_rollups_of_the_past_are_read_once(span: str) -> None:
     make_rollup(ago(50 * MINUTE), name="a", succeeded=1, run=[1.0], slowest_seconds=1.0)
     lately = make_rollup(ago(MINUTE), name="a", succeeded=2, run=[1.0], slowest_seconds=3.0)
     assert [each.count for each in performance(span)] == [3]

@@ -28,12 +28,12 @@ def test_a_running_attempt_says_what_it_is() -> None:
     assert running.running_seconds == pytest.approx(60, abs=40)
 
 
-def test_what_a_worker_only_holds_does_not_run() -> None:
+def test_a_task_that_is_claimed_but_not_started_is_not_running() -> None:
     make_running(started_at=None)
     assert running_now() == []
 
 
-def test_what_has_ended_does_not_run() -> None:
+def test_a_finished_attempt_is_not_running() -> None:
     make_running(status="succeeded", finished_at=timezone.now())
     assert running_now() == []
 

@@ -66,7 +66,7 @@ def test_rollups_of_whatever_resolution_are_summed_by_step(span: str) -> None:
     assert (found.whole.succeeded, found.whole.ended) == (1040, 1064)
 
 
-def test_what_is_older_than_the_first_step_is_left_out() -> None:
+def test_rollups_before_the_first_step_are_left_out() -> None:
     first = series("hour").starts[0]
     make_rollup(first - timedelta(seconds=1), succeeded=1)
     assert series("hour").whole.ended == 0
@@ -115,7 +115,7 @@ def test_the_first_step_holds_what_begins_with_it() -> None:
 
 
 @pytest.mark.parametrize("age", range(8))
-def test_what_begins_with_a_step_is_seen_again(age: int) -> None:
+def test_a_rollup_at_the_start_of_a_step_is_counted_at_each_reading(age: int) -> None:
     make_rollup(series("hour").starts[-1 - age], resolution=60, succeeded=3)
     module.cache.forget()
     assert [series("hour").whole.ended for _ in range(3)] == [3, 3, 3]
@@ -133,7 +133,7 @@ def test_steps_that_are_long_over_are_not_read_again() -> None:
     assert series("hour", queue_name=old.queue_name).whole.ended == 120
 
 
-def test_what_has_ended_lately_is_read_again_by_a_range_of_its_own() -> None:
+def test_only_the_latest_steps_are_read_again() -> None:
     series("day")
     with CaptureQueriesContext(connection) as sent:
         found = series("day")
@@ -184,7 +184,7 @@ def test_only_so_many_charts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> 
         assert len(module.cache._charts) <= 3
 
 
-def test_what_another_thread_forgets_meanwhile_is_not_kept_for_longer(
+def test_a_chart_forgotten_by_another_thread_is_not_kept_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     series("hour")

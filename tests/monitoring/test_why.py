@@ -60,7 +60,7 @@ def test_every_code_has_a_sentence_that_asks_for_nothing_else_than_names() -> No
 # Waiting
 
 
-def test_what_is_ready_is_next_where_a_worker_takes_from_its_queue() -> None:
+def test_a_ready_task_is_in_line_if_a_worker_serves_its_queue() -> None:
     result = noop.enqueue()
     assert reasons(result) == [Reason(code="unserved", subject="default")]
     make_worker("other", queues={"mail": 1})
@@ -88,7 +88,7 @@ def test_workers_that_cannot_work_say_why() -> None:
     assert codes(result) == ["in_line"]
 
 
-def test_what_is_not_due_says_until_when() -> None:
+def test_a_task_that_is_not_due_says_until_when() -> None:
     make_worker()
     result = noop.using(run_after=600).enqueue()
     assert reasons(result) == [Reason(code="not_due", moment=task_of(result).run_after)]
@@ -105,13 +105,13 @@ def test_a_retry_says_what_went_wrong_before() -> None:
     assert reason.sentence.endswith(" UTC: attempt 1 ended with builtins.KeyError.")
 
 
-def test_what_has_been_due_waits_for_a_worker_to_notice() -> None:
+def test_an_overdue_task_waits_for_a_worker_to_notice() -> None:
     result = noop.using(run_after=600).enqueue()
     Task.objects.update(run_after=past())
     assert codes(result) == ["due", "unserved"]
 
 
-def test_what_is_past_its_time_is_started_by_nobody() -> None:
+def test_an_expired_or_overdue_task_is_not_started() -> None:
     make_worker()
     expired, overdue = noop.using(expires_after=60).enqueue(), noop.using(deadline=60).enqueue()
     Task.objects.filter(id=expired.id).update(expires_at=past())
@@ -132,7 +132,7 @@ def test_a_paused_queue_holds_it_until_the_pause_is_over() -> None:
     assert codes(result) == ["in_line"]
 
 
-def test_what_only_certain_workers_may_run_waits_for_these() -> None:
+def test_a_task_for_certain_workers_waits_for_these() -> None:
     make_worker("w1")
     result = noop.using(worker_names=["w2", "w3"]).enqueue()
     assert reasons(result) == [Reason(code="workers_absent", subject="w2, w3")]
@@ -140,7 +140,7 @@ def test_what_only_certain_workers_may_run_waits_for_these() -> None:
     assert codes(result) == ["in_line"]
 
 
-def test_what_nobody_knows_says_since_when_and_when_it_fails() -> None:
+def test_a_parked_task_says_since_when_and_when_it_fails() -> None:
     make_worker()
     result, since = noop.enqueue(), timezone.now()
     Task.objects.filter(id=result.id).update(parked_at=since)
@@ -149,7 +149,7 @@ def test_what_nobody_knows_says_since_when_and_when_it_fails() -> None:
     assert reason.details == {"fails_at": since + get_settings().PARK_LIMIT}
 
 
-def test_several_reasons_are_all_told() -> None:
+def test_several_reasons_are_all_listed() -> None:
     control.pause("default")
     assert codes(noop.using(run_after=60).enqueue()) == ["not_due", "queue_paused", "unserved"]
 
@@ -181,7 +181,7 @@ def test_they_are_counted_up_to_a_cap(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reason.sentence == "At least 2 tasks are ahead of it in the queue default."
 
 
-def test_what_names_its_workers_goes_before_what_does_not() -> None:
+def test_tasks_ahead_are_counted_for_the_worker_that_is_named() -> None:
     make_worker("w1")
     noop.using(priority=1).enqueue()
     noop.enqueue()
@@ -203,7 +203,7 @@ def test_a_reason_says_that_all_slots_are_busy() -> None:
 # Running
 
 
-def test_what_runs_says_where_since_when_and_until_when() -> None:
+def test_a_running_task_says_its_worker_its_start_and_its_lease() -> None:
     make_worker("w1")
     result = noop.enqueue()
     claim_one()
@@ -220,7 +220,7 @@ def test_what_runs_says_where_since_when_and_until_when() -> None:
     assert codes(result) == ["running"]
 
 
-def test_a_stop_a_silence_and_an_end_of_the_lease_are_told() -> None:
+def test_a_stop_a_silent_worker_and_the_end_of_the_lease_are_reasons() -> None:
     make_worker("w1", started_at=ago(HOUR))
     result = noop.enqueue()
     claimed = claim_one()
@@ -240,7 +240,7 @@ def test_a_worker_whose_row_is_gone_is_lost() -> None:
     assert reasons(result)[1].sentence == "The worker w1 no longer exists."
 
 
-def test_what_runs_without_a_lease_is_changing() -> None:
+def test_a_running_task_without_a_lease_is_changing() -> None:
     result = noop.enqueue()
     Task.objects.update(status="running")
     assert codes(result) == ["changing"]
@@ -331,7 +331,7 @@ def test_who_cancelled_it_is_told_from_the_audit_or_from_the_attempt() -> None:
         assert only(result).sentence.endswith(" UTC by ann: enough")
 
 
-def test_what_expired_was_cancelled_by_nobody() -> None:
+def test_an_expired_task_names_no_actor_who_cancelled_it() -> None:
     result = noop.using(expires_after=60).enqueue()
     control.cancel(result.id, by="ann")
     control.retry(result.id)

@@ -59,7 +59,7 @@ def test_the_oldest_task_of_a_map_is_the_first_that_has_not_ended() -> None:
         assert found["member_runs"].details["members"] == 4
 
 
-def test_what_concurrency_holds_back_is_told() -> None:
+def test_a_step_held_back_by_its_concurrency_says_so() -> None:
     @workflow(name="tests.limited")
     def limited(wf: Builder) -> None:
         wf.step(add.map([1, 2, 3, 4, 5]), name="parts", concurrency=2)
@@ -77,7 +77,7 @@ def test_a_child_workflow_is_named() -> None:
     assert of_step(run, "after")["child_runs"].subject == "inner"
 
 
-def test_a_pause_a_stop_and_trouble_are_told() -> None:
+def test_a_paused_stopping_or_troubled_workflow_says_so() -> None:
     run = (add.s(1, 2) | add.s(10)).enqueue()
     run.pause("lunch", by="ann")
     for found in (of_run(run), of_step(run, [*run.steps][-1])):

@@ -113,7 +113,7 @@ def test_of_a_failure_there_is_only_a_reference() -> None:
 
 
 @pytest.mark.django_db
-def test_what_was_cancelled_or_is_gone_says_so() -> None:
+def test_progress_says_if_the_task_was_cancelled_or_is_gone() -> None:
     task = noop.enqueue()
     progress = progress_of(task)
     control.cancel(task.id, by="anna", reason=CANARY)

@@ -58,7 +58,7 @@ def test_a_token_whose_time_is_over_is_refused() -> None:
 
 
 @pytest.mark.parametrize("made", ["", "x", "a:b:c", "😀" * 3000])
-def test_what_nobody_signed_is_refused(made: str) -> None:
+def test_an_unsigned_token_is_refused(made: str) -> None:
     with pytest.raises(Unknown):
         read(made)
 

@@ -61,7 +61,7 @@ def test_an_expression_with_its_seconds_first_is_refused_with_ours(
 
 
 @pytest.mark.parametrize("expression", ["99 * * * * *", "0 15 10 ? * 6L 2002", "a b c d e f"])
-def test_what_no_cron_reads_is_not_turned(expression: str) -> None:
+def test_an_invalid_cron_expression_gets_no_hint_to_reorder_it(expression: str) -> None:
     with pytest.raises(InvalidSchedule) as caught:
         Cron(expression).after(utc(2026, 1, 1))
     assert "write it last" not in str(caught.value)

@@ -86,5 +86,5 @@ def test_a_list_of_hours_is_of_whole_hours_or_of_times(times: str, words: str) -
     ["0 0 * * mon-wed#1", "0 0 * * L5,L1", "0 0 15,L * *", "0 0 1 * L5",
      "0 0 * * 0#1,1#1,2#1,3#1,4#1,5#1,6#1"],
 )  # fmt: skip
-def test_what_has_no_right_words_stays_as_it_is_written(expression: str) -> None:
+def test_a_cron_expression_without_a_description_is_shown_as_written(expression: str) -> None:
     assert Cron(expression).text == f"{expression} (UTC)"

@@ -171,7 +171,7 @@ def test_stored_values_of_no_rule_are_refused(stored: Any, says: str) -> None:
         from_json(stored)
 
 
-def test_what_may_be_left_out_of_stored_values_has_its_default() -> None:
+def test_omitted_stored_values_take_their_defaults() -> None:
     assert from_json({"kind": "cron", "expression": "0 6 * * *"}) == Cron("0 6 * * *")
 
 

@@ -144,7 +144,7 @@ def test_pausing_what_cannot_be_served_leaves_the_run_that_goes_on_alone() -> No
     assert Schedule.objects.get().paused_at is not None
 
 
-def test_what_is_odd_about_a_schedule_does_not_keep_it_from_being_replaced(
+def test_a_schedule_whose_rule_fails_can_still_be_edited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     make()

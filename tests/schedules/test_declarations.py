@@ -69,7 +69,7 @@ def test_a_rule_alone_is_a_schedule_named_as_its_task(declare: Declare) -> None:
         (Scheduled(HOURLY, options={"prioritty": 1}), "Did you mean 'priority'?"),
     ],
 )
-def test_what_cannot_work_is_an_error_of_the_system_check(
+def test_an_invalid_declared_schedule_fails_the_system_check(
     declare: Declare, schedule: Any, message: str
 ) -> None:
     declare(schedule)
@@ -196,7 +196,7 @@ def test_schedules_made_at_run_time_follow_the_options_of_their_task(declare: De
 
 
 @pytest.mark.django_db
-def test_what_is_not_declared_any_more_rests_and_comes_back_without_making_up(
+def test_a_schedule_removed_from_code_rests_and_returns_without_catching_up(
     declare: Declare,
 ) -> None:
     declare(HOURLY)
@@ -279,7 +279,7 @@ def test_a_refresh_does_not_undo_an_edit_that_came_between(
 
 
 @pytest.mark.django_db
-def test_what_was_declared_later_than_any_worker_started_does_not_rest(declare: Declare) -> None:
+def test_a_schedule_declared_after_the_workers_started_does_not_rest(declare: Declare) -> None:
     now = timezone.now()
     Worker.objects.create(
         name="old", host="h", pid=1, started_at=now, seen_at=now + timedelta(hours=1), schedules=[]

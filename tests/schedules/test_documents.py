@@ -57,7 +57,7 @@ def test_an_import_makes_the_same_schedules_elsewhere() -> None:
     assert (entry.verb, entry.actor, entry.reason) == ("create", "ada", "moved")
 
 
-def test_what_differs_is_changed_and_told() -> None:
+def test_an_import_changes_and_lists_the_differences() -> None:
     make_both()
     document = schedules.export_document(["b"])
     (b,) = document["schedules"]
@@ -129,7 +129,7 @@ def test_all_errors_are_reported_together_by_name() -> None:
         ({"schedules": [entry(), entry()]}, "two schedules of this name"),
     ],
 )
-def test_what_is_no_such_document_is_refused(document: Any, told: str) -> None:
+def test_an_invalid_document_is_refused(document: Any, told: str) -> None:
     with pytest.raises(InvalidSchedule, match=told):
         schedules.import_document(document)
 
@@ -162,7 +162,7 @@ def test_arguments_that_were_hidden_or_redacted_stay_as_they_are() -> None:
         imported(redacted)
 
 
-def test_the_arguments_of_a_task_that_is_not_known_here_are_not_told() -> None:
+def test_arguments_of_an_unknown_task_are_not_shown() -> None:
     schedules.create("s", add, HOURLY, args=[1], kwargs={"b": 2})
     Schedule.objects.update(task_name="gone.send", args=["hidden words"])
     (done,) = schedules.import_document({"schedules": [entry()]}, dry_run=True)

@@ -103,7 +103,7 @@ def test_a_stored_jitter_that_is_too_long_prevents_no_other_edit() -> None:
     schedules.edit("s", jitter=600)
 
 
-def test_what_waits_for_its_delay_was_not_missed() -> None:
+def test_a_run_delayed_by_jitter_is_not_missed() -> None:
     schedule = make(jitter=1800, missed="skip", overlap="allow")
     start = at(1) + delay(schedule, 1)
     Schedule.objects.update(next_at=start)

@@ -12,7 +12,7 @@ from tests.schedules.steps import HOURLY, MINUTE, at, hours_of, make, reasons, s
 pytestmark = pytest.mark.django_db
 
 
-def test_what_is_served_in_time_runs_whatever_the_policy() -> None:
+def test_a_run_in_time_starts_under_every_policy() -> None:
     for policy in ("skip", "latest", "all"):
         make(name=policy, missed=policy)
     make(name="window", missed="window", missed_window=60)

@@ -119,7 +119,7 @@ def test_a_run_carries_the_arguments_options_and_nominal_time_of_its_schedule() 
         ({"overlap": None}, "overlap must be one of"),
     ],
 )
-def test_what_cannot_work_is_refused_and_nothing_is_written(
+def test_an_invalid_schedule_is_refused_and_writes_nothing(
     values: dict[str, Any], message: str
 ) -> None:
     given = {"name": "s", "task": add, "rule": HOURLY, "args": [1], **values}
@@ -368,7 +368,7 @@ def test_deleting_takes_the_occurrences_along_and_leaves_the_tasks() -> None:
     run_one()
 
 
-def test_what_is_declared_in_code_is_paused_and_run_by_people_but_not_edited_or_deleted() -> None:
+def test_a_declared_schedule_can_be_paused_and_run_but_not_edited_or_deleted() -> None:
     schedules.create("s", noop, HOURLY)
     Schedule.objects.update(source="code")
 

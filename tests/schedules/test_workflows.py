@@ -254,7 +254,7 @@ def test_a_rule_that_waits_for_an_end_counts_from_that_of_the_workflow() -> None
     assert schedule.next_at == ended_at + timedelta(hours=1)
 
 
-def test_what_was_missed_is_made_up_for_a_few_workflows_at_a_time() -> None:
+def test_missed_workflows_are_started_a_few_at_a_time() -> None:
     schedule = make(task=total, missed="all", overlap="allow")
     serve(at(12))
     assert len(begun()) == MOST_WORKFLOWS
@@ -332,7 +332,7 @@ def test_a_schedule_made_by_hand_follows_the_code(monkeypatch: pytest.MonkeyPatc
     assert list(run_at(1).steps) == ["only"]
 
 
-def test_what_cannot_work_is_refused() -> None:
+def test_a_schedule_of_an_invalid_workflow_is_refused() -> None:
     with pytest.raises(InvalidSchedule, match=r"can be stored\. Let a first step find the calls"):
         make(task=wide, args=[20_000])
     with pytest.raises(InvalidSchedule, match=r"^scheduled.broken raised LookupError with these"):

@@ -38,7 +38,7 @@ def message(*args: Any, **expected: Any) -> str:
     return str(failure.value)
 
 
-def test_what_was_enqueued_is_found_whatever_became_of_it() -> None:
+def test_enqueued_tasks_are_found_in_every_status() -> None:
     first = add.enqueue(1)
     second = add.using(run_after=60).enqueue(2)
     noop.enqueue()
@@ -64,7 +64,7 @@ def test_arguments_are_compared_as_the_body_gets_them() -> None:
     assert_enqueued(args=[5])
 
 
-def test_what_never_can_be_is_a_mistake_of_the_test() -> None:
+def test_an_assertion_that_could_never_hold_raises() -> None:
     with pytest.raises(ArgumentsDoNotBind):
         assert_not_enqueued(add, kwargs={"c": 1})
     with pytest.raises(UnknownTask, match="Did you mean"):
@@ -113,7 +113,7 @@ def test_so_is_a_number_of_tasks_that_there_never_is(times: Any) -> None:
             ask(times=times)
 
 
-def test_what_may_be_anything() -> None:
+def test_an_assertion_accepts_mock_any() -> None:
     result = add.enqueue(1)
     names = ("queue_name", "priority", "run_after", "unique_key", "metadata", "status", "args")
     anything: dict[str, Any] = dict.fromkeys(names, mock.ANY)

@@ -47,12 +47,12 @@ class ViewTests(TaskQueueTestMixin, TestCase):
         self.client.raise_request_exception = False
         self.enterContext(mock.patch.dict(connection.settings_dict, ATOMIC_REQUESTS=True))
 
-    def test_what_it_enqueues_stands_if_it_succeeds(self) -> None:
+    def test_tasks_that_a_successful_view_enqueues_are_kept(self) -> None:
         with self.assertEnqueues(mark, args=["by a view"]):
             assert self.client.get("/order/").content == b"ready"
         assert [run.status for run in self.run_due()] == ["succeeded"]
 
-    def test_what_it_enqueues_never_was_if_it_fails(self) -> None:
+    def test_tasks_that_a_failing_view_enqueues_are_rolled_back(self) -> None:
         with self.assertEnqueues(times=0), eager():
             assert self.client.get("/order/?fail").status_code == 500
         assert not Effect.objects.exists()
@@ -72,7 +72,7 @@ class CaseTests(TaskQueueTestMixin, TestCase):
     def setUpTestData(cls) -> None:
         cls.before = add.enqueue(0)
 
-    def test_what_was_there_before_every_test_is_due_in_each(self) -> None:
+    def test_class_data_is_due_in_each_test(self) -> None:
         assert [run.result for run in self.run_due()] == [self.before]
 
     def test_an_earlier_test_left_nothing(self) -> None:
@@ -97,7 +97,7 @@ class CaseTests(TaskQueueTestMixin, TestCase):
         """Cleanups run in the opposite order: this one goes before the journey's end."""
         assert values.ahead in (timedelta(0), timedelta(hours=2))
 
-    def test_what_it_begins_and_leaves_ends_with_it(self) -> None:
+    def test_context_managers_left_open_end_with_the_test(self) -> None:
         case = CaseTests("test_methods_assert")
         case.setUp()
         travelling(3600).start()

@@ -25,7 +25,7 @@ for _block in TESTS:
         exec(_block, globals())
 
 
-def test_every_name_that_users_import_is_told() -> None:
+def test_every_exported_name_is_documented() -> None:
     from taskqueue import testing
 
     assert [name for name in testing.__all__ if name not in TEXT] == []

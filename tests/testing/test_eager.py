@@ -113,7 +113,7 @@ def test_they_may_end_in_any_order_and_more_than_once() -> None:
     assert noop.enqueue().status == "ready"
 
 
-def test_what_a_body_enqueues_runs_after_it() -> None:
+def test_in_eager_mode_a_nested_task_runs_after_the_body() -> None:
     order: list[str] = []
 
     def outer() -> str:
@@ -152,7 +152,7 @@ def test_many_at_once() -> None:
     assert [result.return_value for result in results] == [1, 2, 3]
 
 
-def test_what_the_caller_takes_back_never_was() -> None:
+def test_a_rollback_undoes_eager_tasks() -> None:
     with eager(), taken_back():
         assert mark.enqueue().status == "succeeded"
         assert mark_atomically.enqueue().status == "succeeded"

@@ -93,7 +93,7 @@ def test_a_report_has_no_result_that_cannot_be_stored(caplog: pytest.LogCaptureF
     assert reported(caplog) == [("UnsupportedType", [])]
 
 
-def test_what_an_error_came_of_begins_at_the_body_too(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_traceback_of_a_cause_begins_at_the_body_too(caplog: pytest.LogCaptureFixture) -> None:
     def fail_late() -> None:
         journey.enter_context(travelling(60))
         raise ValueError("too late anyway")
@@ -119,7 +119,7 @@ def test_a_failure_that_is_retried_is_a_warning_with_its_exception(
     assert told(caplog) == [("WARNING", "django.tasks", True)] * 2
 
 
-def test_what_is_no_failure_is_not_logged_as_one(caplog: pytest.LogCaptureFixture) -> None:
+def test_outcomes_that_are_no_failures_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     tasks.retry_later.enqueue(1)
     tasks.snooze.enqueue(1)
     tasks.cancel_itself.enqueue()
@@ -129,7 +129,7 @@ def test_what_is_no_failure_is_not_logged_as_one(caplog: pytest.LogCaptureFixtur
     assert told(caplog) == []
 
 
-def test_what_a_stopped_body_raises_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_of_a_stopped_body_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     def fail_once_stopped() -> None:
         get_result(current().task_id).request_stop("enough", by="ada")
         assert current().stop_requested

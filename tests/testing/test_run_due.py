@@ -42,7 +42,7 @@ def raising(error: BaseException) -> Any:
     return raise_it
 
 
-def test_what_is_due_is_run_in_the_order_of_a_worker_and_recorded() -> None:
+def test_due_tasks_run_in_the_order_of_a_worker_and_are_recorded() -> None:
     low = add.using(priority=-5).enqueue(1)
     first, second = add.enqueue_many([((2,), {}), ((3, 4), {})])
     high = add.using(priority=5).enqueue(9, b=1)
@@ -151,7 +151,7 @@ def test_an_error_is_raised_where_the_test_wants_it_once_it_is_recorded() -> Non
     assert [run.outcome for run in run_due(errors="raise")] == ["retry_later", "succeeded"]
 
 
-def test_what_is_meant_for_the_test_is_raised_anyhow() -> None:
+def test_an_exception_of_pytest_reaches_the_test() -> None:
     play["x"] = lambda: pytest.fail("seen by the test")
     result = perform.enqueue("x")
     with pytest.raises(pytest.fail.Exception, match="seen by the test"):
@@ -171,7 +171,7 @@ def test_what_is_meant_for_the_test_is_raised_anyhow() -> None:
         (Crash(), "lost", "retrying"),
     ],
 )
-def test_what_a_body_raises_directs_its_task(
+def test_exceptions_of_a_body_decide_the_status_of_its_task(
     error: BaseException, outcome: str, status: str
 ) -> None:
     play["x"] = raising(error)
@@ -208,7 +208,7 @@ def test_tasks_that_bodies_enqueue_are_run_too() -> None:
     assert [run.name for run in run_due()] == [perform.name, add.name]
 
 
-def test_what_a_body_wants_done_on_commit_is_done_when_it_ends() -> None:
+def test_on_commit_callbacks_of_a_body_run_when_it_ends() -> None:
     def body() -> None:
         transaction.on_commit(lambda: mark.enqueue("on commit"))
 

@@ -238,7 +238,7 @@ def test_a_body_that_travels_within_its_journey() -> None:
     assert run.result.return_value == 7200
 
 
-def test_what_the_database_fills_in_by_itself_keeps_the_real_time() -> None:
+def test_defaults_of_the_database_keep_the_real_time() -> None:
     with travelling(DAY):
         control.pause("default", by="someone")
     assert abs(Audit.objects.get().at - now()) < HOUR

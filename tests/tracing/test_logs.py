@@ -120,7 +120,7 @@ def test_a_line_stays_within_its_bound(made: logging.LogRecord) -> None:
     assert line(made)["logger"] == "shop"
 
 
-def test_what_is_too_long_is_cut_in_its_middle() -> None:
+def test_a_long_message_is_cut_in_its_middle() -> None:
     message = line(record("begin" + "x" * 100_000 + "end"))["message"]
     assert message.startswith("begin")
     assert message.endswith("end")

@@ -167,7 +167,7 @@ def test_a_name_without_an_address_has_no_answer(
         post(f"https://{NAME}/", b"{}", HEADERS, allowed=LOOPBACK)
 
 
-def test_what_is_no_http_has_no_answer(resolver: Resolver) -> None:
+def test_an_answer_that_is_no_http_is_refused(resolver: Resolver) -> None:
     resolver.knows(NAME, ["127.0.0.1"])
     with Saying(b"SSH-2.0-OpenSSH_9.9\r\n") as port, pytest.raises(NoAnswer, match="HTTP"):
         post(f"http://{NAME}:{port}/", b"{}", HEADERS, allowed=LOOPBACK)

@@ -319,7 +319,7 @@ def test_after_a_rotation_both_secrets_verify_for_a_day(
     assert len(signatures(after)) == 1
 
 
-def test_what_is_in_the_answer_is_kept_shortened_and_made_storable(
+def test_the_answer_of_a_receiver_is_stored_shortened(
     made: webhooks.Secret, receiver: Receiver
 ) -> None:
     receiver.answers(Reply(500, body=b"\x00\xff" + b"<b>x</b>" * 1000))

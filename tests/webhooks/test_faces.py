@@ -165,7 +165,7 @@ def test_the_admin_shows_a_secret_once_and_in_no_message() -> None:
         assert endpoint.secret not in shown.content.decode()
 
 
-def test_what_a_receiver_answers_is_escaped_in_the_admin() -> None:
+def test_the_answer_of_a_receiver_is_escaped_in_the_admin() -> None:
     endpoint = webhooks.create(URL).endpoint
     delivered(endpoint, answer="<script>alert(1)</script>")
     page = client_with("manage_webhooks").get(f"/admin/taskqueue/endpoint/{endpoint.pk}/change/")

@@ -139,7 +139,7 @@ def test_a_replay_sends_what_happened_while_the_endpoint_was_disabled() -> None:
 
 
 @pytest.mark.django_db
-def test_an_edit_changes_what_is_told() -> None:
+def test_an_edit_of_an_endpoint_changes_its_events() -> None:
     made = webhooks.create(URL, kinds=["task.failed"])
     webhooks.edit(made.endpoint.pk, kinds=["task.enqueued"])
     add.enqueue(1, 2)

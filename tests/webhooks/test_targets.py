@@ -94,7 +94,9 @@ def test_an_ordinary_url_is_read(url: str, host: str, port: int, path: str) -> N
         (["fd00::/8"], "https://inside.test/", "fd12::1"),
     ],
 )
-def test_what_the_setting_names_is_allowed(entries: list[str], url: str, address: str) -> None:
+def test_addresses_named_in_the_setting_are_allowed(
+    entries: list[str], url: str, address: str
+) -> None:
     allowed = Allowed.of(entries)
     assert target_of(url, allowed).refusal(address_of(address), allowed) == ""
 
@@ -111,7 +113,7 @@ def test_what_the_setting_names_is_allowed(entries: list[str], url: str, address
         (["a.test:8000"], "https://a.test/", "127.0.0.1", "loopback"),
     ],
 )
-def test_what_the_setting_does_not_name_is_not(
+def test_addresses_not_named_in_the_setting_are_refused(
     entries: list[str], url: str, address: str, said: str
 ) -> None:
     allowed = Allowed.of(entries)

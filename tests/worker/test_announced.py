@@ -110,7 +110,7 @@ def test_ends_wait_for_others_for_as_long_as_the_last_claim_under_limits_took() 
         worker.pending.outcomes.clear()
 
 
-def test_what_ended_during_a_claim_under_limits_waits_while_others_run() -> None:
+def test_outcomes_that_arrive_during_a_limited_claim_wait_while_others_run() -> None:
     worker = PlayedWorker(QueueQuotas(), slots=2).rest()
     worker.dispatcher.pool.held = 1
     worker.timetable.look_again()
@@ -165,7 +165,7 @@ def test_an_announced_task_that_others_took_is_followed_by_a_look_at_everything(
     assert kind(worker.next_request()) == "duties"
 
 
-def test_what_is_announced_in_a_queue_of_others_makes_no_claim() -> None:
+def test_a_notification_for_another_queue_makes_no_claim() -> None:
     worker = PlayedWorker(QueueQuotas.parse("mail")).rest()
     worker.timetable.hear({"web"}, NOW)
     assert kind(worker.next_request()) == "none"
@@ -204,7 +204,7 @@ def test_after_a_claim_that_left_something_behind_all_queues_are_claimed_from(
     assert kind(worker.next_request()) == "look for 1"
 
 
-def test_what_the_duties_made_ready_goes_before_what_was_announced() -> None:
+def test_tasks_made_ready_by_duties_are_claimed_before_announced_ones() -> None:
     worker = PlayedWorker(QueueQuotas()).rest()
     worker.timetable.look_again()
     worker.next_request()
@@ -215,7 +215,7 @@ def test_what_the_duties_made_ready_goes_before_what_was_announced() -> None:
     assert kind(worker.next_request()) == "look for 1"
 
 
-def test_what_is_announced_while_all_slots_are_busy_is_claimed_with_the_next_record() -> None:
+def test_a_notification_while_all_slots_are_busy_is_served_with_the_next_record() -> None:
     worker = PlayedWorker(QueueQuotas(), slots=0).rest()
     worker.timetable.look_again()
     worker.timetable.hear({"mail"}, NOW)
@@ -451,7 +451,7 @@ class TestRealWorker:
         mark.using(queue_name="stop").enqueue("done")
         assert notes(1) == ["done"]
 
-    def test_what_is_announced_while_it_is_busy_runs_once_it_is_free(
+    def test_tasks_announced_to_a_busy_worker_run_once_it_is_free(
         self, idle: Idle, tmp_path: Path
     ) -> None:
         go = tmp_path / "go"

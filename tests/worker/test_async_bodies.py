@@ -36,7 +36,7 @@ def test_bodies_run_in_the_main_thread_of_a_process(drain: Drain) -> None:
     assert thread == process
 
 
-def test_what_a_body_left_on_the_loop_goes_on_while_its_slot_waits(
+def test_a_coroutine_left_on_the_loop_continues_while_its_slot_is_idle(
     start_worker: StartWorker, tmp_path: Path, pool: str
 ) -> None:
     journal, until = tmp_path / "journal", tmp_path / "until"
@@ -50,9 +50,7 @@ def test_what_a_body_left_on_the_loop_goes_on_while_its_slot_waits(
     assert tasks.noop.enqueue().wait(60).status == "succeeded"
 
 
-def test_what_ends_a_program_behind_a_body_ends_neither_it_nor_its_child(
-    drain: Drain, pool: str
-) -> None:
+def test_a_system_exit_behind_a_body_ends_neither_body_nor_child(drain: Drain, pool: str) -> None:
     results = [async_tasks.end_program_behind.enqueue() for _ in range(2)]
 
     drain("--pool", pool, "--concurrency", "1")

@@ -88,7 +88,7 @@ def test_a_definition_that_has_room_again_is_claimed_at_once(claims: Claims, clo
     assert take(claims, 2, Room({}, {noop.name: 1})) == ["[]", "[3]"]
 
 
-def test_what_becomes_ready_before_the_beginning_is_claimed_once_that_is_looked_up_again(
+def test_a_task_ready_before_the_known_beginning_is_claimed_after_the_next_lookup(
     claims: Claims, clock: Clock
 ) -> None:
     noop.enqueue_many([((), {})] * 3)
@@ -117,7 +117,7 @@ def test_a_claim_that_something_else_made_slow_is_looked_into_once(
     assert [looks(), looks(), looks()] == [1, 0, 0]
 
 
-def test_what_is_enqueued_beside_a_look_is_not_left_out() -> None:
+def test_a_task_enqueued_during_a_lookup_is_not_left_out() -> None:
     noop.enqueue()
     begins = statements.beginnings(connection, "default", [noop.name])
     later = Task.objects.get(id=add.enqueue(1, 2).id)

@@ -69,7 +69,7 @@ def test_a_worker_begins_when_its_database_is_there(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", [WorkerProcess.terminate, WorkerProcess.interrupt])
-def test_a_worker_that_waits_says_why_and_ends_at_once_when_told(
+def test_a_worker_that_waits_for_its_database_logs_why_and_stops_at_once(
     start_worker: StartWorker, tmp_path: Path, stop: Callable[[WorkerProcess], None]
 ) -> None:
     name = "no_such" if DATABASE == "postgresql" else str(tmp_path / "no" / "such")

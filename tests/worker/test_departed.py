@@ -120,7 +120,7 @@ def test_of_a_worker_that_left_nothing_here_nothing_is_known(here: Presence) -> 
     assert lease_of(claimed).status == "running"
 
 
-def test_what_another_process_claimed_under_the_same_name_is_left_alone(here: Presence) -> None:
+def test_leases_of_another_process_with_the_same_name_are_left_alone(here: Presence) -> None:
     claimed = claimed_by(here.incarnation)
     worker_row(incarnation=uuid4())
     here.close()

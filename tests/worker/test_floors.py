@@ -78,7 +78,7 @@ def older(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Any:
     return make
 
 
-def test_what_becomes_ready_below_a_floor_is_claimed_once_the_floor_is_found_anew(
+def test_a_task_ready_below_the_floor_is_claimed_once_the_floor_is_found_again(
     claims: Claims, worker: BaseDatabaseWrapper, clock: Clock, older: Any
 ) -> None:
     assert take(claims, worker, 2) == numbered(1, 2)
@@ -91,7 +91,7 @@ def test_what_becomes_ready_below_a_floor_is_claimed_once_the_floor_is_found_ane
     assert take(claims, worker, 2) == ['["older"]', "[7]"]
 
 
-def test_what_becomes_ready_below_a_floor_is_claimed_where_the_queue_is_short(
+def test_a_task_ready_below_the_floor_is_claimed_if_the_queue_is_short(
     claims: Claims, worker: BaseDatabaseWrapper, older: Any
 ) -> None:
     assert take(claims, worker, 2) == numbered(1, 2)

@@ -177,7 +177,7 @@ def test_a_child_that_has_died_is_none_of_the_guardians(
     assert watchdog.deadlines == {}
 
 
-def test_what_a_child_gave_back_has_not_started(
+def test_a_task_that_a_child_returned_has_not_started(
     child: ChildProcess, dispatcher: Dispatcher
 ) -> None:
     job = Job(CLAIMED, NOW, usual_lease=10)
@@ -243,7 +243,7 @@ def test_successes_that_arrive_together_are_taken_in_like_one_after_the_other(
     assert [job.lease_id for job in child.waiting()] == [6]
 
 
-def test_what_could_not_be_written_goes_first_the_next_time() -> None:
+def test_outcomes_that_could_not_be_written_go_first_the_next_time() -> None:
     pending = PendingWrites()
     taken, later = Outcome(1, "failed", ended=95.0), Outcome(2, "failed", ended=96.0)
     pending.outcomes, pending.progress[1] = [later], (20.0, "newer", None)

@@ -117,7 +117,7 @@ def test_a_deadline_ends_a_running_body_and_is_not_retried(
     assert result.errors[0].exception_class_path == "taskqueue.exceptions.DeadlineExceeded"
 
 
-def test_what_waits_ends_at_its_deadline_or_expiry(start_worker: StartWorker) -> None:
+def test_a_waiting_task_ends_at_its_deadline_or_expiry(start_worker: StartWorker) -> None:
     overdue = tasks.noop.using(run_after=60, deadline=0.5).enqueue()
     expired = tasks.noop.using(run_after=60, expires_after=0.5).enqueue()
     start_worker()

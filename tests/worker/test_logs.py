@@ -30,7 +30,7 @@ logging.getLogger("django.tasks").error("Task failed")
 FORGED = "line1\n2026-11-22 00:00:00,000 INFO Worker stopped name=forged\x1b[2J\r\u2028end\n"
 
 
-def test_what_a_body_raises_can_neither_forge_a_line_nor_steer_a_terminal(
+def test_an_error_of_a_body_is_logged_without_control_characters(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     outcome = Outcome(
@@ -45,7 +45,7 @@ def test_what_a_body_raises_can_neither_forge_a_line_nor_steer_a_terminal(
     assert told.endswith(r"name=forged\x1b[2J\r\u2028end")
 
 
-def test_ordinary_text_of_any_language_stays_as_it_is() -> None:
+def test_ordinary_text_of_any_language_is_logged_unchanged() -> None:
     assert one_line(" två 日本 \\n ") == "två 日本 \\n"
     assert one_line("\udc80\x00") == r"\udc80\x00"
     assert one_line(ValueError("no")) == "no"

@@ -52,7 +52,7 @@ def run(name: str, options: Any, args: str = "[]") -> Outcome:
         *((fail.name, {name: "5 s"}, f"the option {name}='5 s'") for name in NUMBERS),
     ],
 )
-def test_what_this_version_does_not_know_is_parked_before_the_body_starts(
+def test_a_task_unknown_to_this_version_is_parked_before_its_body_starts(
     name: str, options: Any, reason: str
 ) -> None:
     before = time.monotonic()
@@ -64,7 +64,7 @@ def test_what_this_version_does_not_know_is_parked_before_the_body_starts(
     assert outcome.error_class == "taskqueue.exceptions.UnknownTask"
 
 
-def test_what_this_version_knows_runs() -> None:
+def test_a_task_known_to_this_version_runs() -> None:
     outcome = run(add.name, {"timeout": 5, "backoff": Fixed(3).snapshot()}, args="[1, 2]")
     assert (outcome.kind, outcome.return_value) == (OutcomeKind.SUCCEEDED, "3")
     failed = run(fail.name, {"backoff": Fixed(3).snapshot()})

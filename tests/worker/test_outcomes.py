@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 LOST = "taskqueue.exceptions.AttemptLost"
 
 
-def test_what_a_body_returns_is_the_result(drain: Drain, pool: str) -> None:
+def test_the_return_value_of_a_body_is_the_result(drain: Drain, pool: str) -> None:
     sums = tasks.add.enqueue(2, b=3)
     nothing = tasks.noop.enqueue()
     echoed = tasks.echo.enqueue(1, "två", key=[None, 1.5, {"a": True}])
@@ -39,9 +39,7 @@ def test_what_a_body_returns_is_the_result(drain: Drain, pool: str) -> None:
     assert sums.errors == []
 
 
-def test_what_a_body_raises_is_kept_with_class_message_and_traceback(
-    drain: Drain, pool: str
-) -> None:
+def test_an_error_is_stored_with_class_message_and_traceback(drain: Drain, pool: str) -> None:
     result = tasks.fail.enqueue("for a reason")
 
     drain("--pool", pool, "--name", "the-worker")
@@ -184,7 +182,7 @@ def test_a_crash_is_followed_by_another_attempt_after_crash_delay(
 
 
 @pytest.mark.parametrize("class_name", ["SystemExit", "KeyboardInterrupt", "GeneratorExit"])
-def test_what_usually_ends_a_program_is_an_ordinary_failure(
+def test_a_system_exit_in_a_body_is_an_ordinary_failure(
     drain: Drain, pool: str, class_name: str
 ) -> None:
     raised = tasks.raise_exit.enqueue(class_name)

@@ -146,7 +146,7 @@ def test_the_level_from_which_records_are_kept_is_a_setting(
     assert [line for line in log.splitlines() if "said at" in line] == ["said at WARNING"]
 
 
-def test_what_asyncio_says_of_the_workers_loop_is_not_kept(drain: Drain, pool: str) -> None:
+def test_debug_lines_of_asyncio_are_not_stored(drain: Drain, pool: str) -> None:
     result = tasks.sleep_async.enqueue(0)
     drain("--pool", pool, settings={"LOG_LEVEL": "DEBUG"})
     assert kept(result) == []

@@ -50,7 +50,7 @@ def statuses(results: list[object]) -> set[str]:
     return set(Task.objects.filter(id__in=ids).values_list("status", flat=True))
 
 
-def test_what_runs_goes_on_and_a_resume_brings_the_rest(
+def test_a_pause_lets_running_tasks_end_and_a_resume_starts_the_rest(
     start_worker: StartWorker, tmp_path: Path
 ) -> None:
     start_worker("--concurrency", "1", settings={"CLAIM_AHEAD": 0})

@@ -87,7 +87,7 @@ def test_a_crash_costs_its_own_child_only(start_worker: StartWorker, tmp_path: P
     assert sibling.attempts == 1
 
 
-def test_what_waited_behind_a_crash_goes_on_uncounted(start_worker: StartWorker) -> None:
+def test_tasks_behind_a_crash_are_run_without_counting_it(start_worker: StartWorker) -> None:
     crashed = tasks.exit_hard.using(max_crashes=1, priority=1).enqueue()
     behind = tasks.noop.enqueue_many([((), {})] * 30)
 

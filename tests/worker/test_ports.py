@@ -85,7 +85,7 @@ def test_a_route_is_answered_whoever_asks_how(port: Address) -> None:
     assert say(port, b"GET /live HTTP/1.1\r\n\r\nGET /live HTTP/1.1\r\n\r\n").count(b"200 OK") == 1
 
 
-def test_what_is_no_request_for_a_route_is_refused_in_a_few_words(
+def test_an_invalid_request_to_the_port_is_refused(
     port: Address, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert ask(port, "/") == (404, b"Not Found\n")
@@ -181,7 +181,7 @@ def test_an_address_is_read_and_written_alike(text: str, address: Address) -> No
 @pytest.mark.parametrize(
     "text", ["", "x", "-1", "65536", ":8001", "::1:8001", "[::g]:1", "host:", "8001:host", "٣"]
 )
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"must|names|wants|permitted"):
         Address.parse(text)
 

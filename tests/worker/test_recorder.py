@@ -111,7 +111,7 @@ def test_after_a_batch_the_worker_claims_again(busy: PlayedWorker) -> None:
     assert request.want == 1
 
 
-def test_what_the_second_connection_could_not_record_goes_to_the_first(
+def test_outcomes_that_the_second_connection_failed_to_record_go_to_the_first(
     busy: PlayedWorker, caplog: pytest.LogCaptureFixture
 ) -> None:
     end(busy, BATCH)

@@ -117,7 +117,7 @@ def test_a_worker_that_is_asked_to_stop_finishes_what_runs_and_ends(
     assert stopped.requested_at <= stopped.request_seen_at <= stopped.stopped_at
 
 
-def test_what_does_not_end_in_time_is_returned_uncounted(
+def test_a_task_that_outlasts_the_shutdown_is_returned_uncounted(
     start_worker: StartWorker, tmp_path: Path
 ) -> None:
     worker = start_worker(

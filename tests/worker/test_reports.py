@@ -52,7 +52,7 @@ def test_a_huge_error_is_cut_with_a_marker(drain: Drain) -> None:
     assert "\x00" not in error.message + error.traceback
 
 
-def test_what_a_body_says_is_kept_with_its_attempt(drain: Drain, pool: str) -> None:
+def test_output_of_a_body_is_stored_with_its_attempt(drain: Drain, pool: str) -> None:
     result = tasks.talk.enqueue(3)
 
     drain("--pool", pool)

@@ -88,7 +88,7 @@ def test_a_declared_schedule_runs_by_itself_and_its_body_knows_the_nominal_time(
     assert Occurrence.objects.filter(status="ended", task_status="succeeded").count() >= 1
 
 
-def test_what_the_code_declares_is_created_changed_rests_and_comes_back(
+def test_declared_schedules_are_created_changed_put_to_rest_and_restored(
     drain: Drain, shop: Shop
 ) -> None:
     shop.deploy(TWO.format(name="weekdays", zone="UTC"))

@@ -110,7 +110,7 @@ def test_limits_hold_for_tasks_of_named_workers_too() -> None:
     assert Task.objects.filter(status="running").count() == 1
 
 
-def test_what_is_here_takes_room() -> None:
+def test_held_tasks_take_room_of_queues_and_definitions() -> None:
     limits = SlotLimits(QueueQuotas.parse("mail=3@2,web"), {"export": 1})
     held = [Held("mail", "export"), Held("mail", "send"), Held("web", "send")]
     room = limits.room(held)

@@ -74,7 +74,7 @@ def _imported(module: str, *, of: Iterable[str]) -> set[str]:
         ("taskqueue.tasks", OF_FEW_TASKS),
     ],
 )
-def test_what_is_needed_later_is_imported_later(module: str, later: set[str]) -> None:
+def test_modules_needed_later_are_not_imported_at_start(module: str, later: set[str]) -> None:
     assert _imported(module, of=later) == set()
 
 

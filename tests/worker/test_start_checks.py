@@ -80,7 +80,7 @@ def test_an_error_ends_the_worker_before_it_asks_the_database() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the worker runs all checks")
-def test_what_a_check_raises_is_raised_by_the_worker() -> None:
+def test_an_error_of_a_system_check_is_raised_by_the_worker() -> None:
     text, code, by_worker = _start("raises")
     assert "RuntimeError: raised by" in text
     assert (code, by_worker) == (1, True)

@@ -121,7 +121,7 @@ def test_stopping_a_task_leaves_its_siblings_alone(start_worker: StartWorker, po
     assert sibling.attempts == 1
 
 
-def test_what_was_claimed_ahead_is_cancelled_before_it_starts(
+def test_a_task_claimed_ahead_can_be_cancelled_before_it_starts(
     start_worker: StartWorker, tmp_path: Path
 ) -> None:
     start_worker("--concurrency", "1", settings={**SHORT, "CLAIM_AHEAD": 10})

@@ -92,7 +92,7 @@ def test_a_busy_loop_that_swallows_everything_is_killed_and_the_next_task_runs_a
 @pytest.mark.parametrize(
     "definition", [worker_tasks.spin_stubbornly, worker_tasks.swallow_async], ids=["def", "async"]
 )
-def test_what_a_thread_cannot_be_made_to_stop_loses_its_lease_and_writes_nothing_late(
+def test_a_thread_that_ignores_the_stop_loses_its_lease_and_records_nothing_late(
     start_worker: StartWorker, tmp_path: Path, definition: Any
 ) -> None:
     start_worker("--pool", "thread", "--concurrency", "2", settings=SHORT)
@@ -140,7 +140,7 @@ def test_a_notification_brings_the_stop_long_before_the_next_ping(
     assert lease.stop_seen_at - lease.stop_requested_at < SLACK
 
 
-def test_what_has_ended_is_refused_with_exit_code_1(transactional_db: None) -> None:
+def test_stopping_an_ended_task_exits_with_1(transactional_db: None) -> None:
     result = tasks.noop.enqueue()
     assert command("stop", result.id).returncode == 0
     done = command("stop", result.id)

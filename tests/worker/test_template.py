@@ -109,7 +109,7 @@ def test_children_are_copies_that_are_the_workers_own(start_worker: StartWorker)
     assert os.getsid(process.pid) == os.getpgid(process.pid) == process.pid
 
 
-def test_the_exit_code_of_a_copy_is_told(start_worker: StartWorker) -> None:
+def test_the_error_of_a_crash_names_the_exit_code(start_worker: StartWorker) -> None:
     start_worker()
 
     tasks.exit_hard.using(max_crashes=1).enqueue(7).wait(60)

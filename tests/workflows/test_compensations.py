@@ -69,7 +69,7 @@ def around(wf: Builder) -> None:
     wf.step(do.si("end"), name="end", after=inner)
 
 
-def test_what_succeeded_is_undone_last_ended_first_with_its_result() -> None:
+def test_succeeded_steps_are_compensated_in_reverse_order_with_their_results() -> None:
     run = finish(order.enqueue())
     assert run.status == "failed"
     assert DONE == ["pay", "pack", "undo packing", "undo pay done"]
@@ -247,7 +247,7 @@ def test_compensations_that_return_a_canvas_are_counted_once() -> None:
     assert_settled(run)
 
 
-def test_what_fails_again_is_compensated_again() -> None:
+def test_a_retried_workflow_that_fails_is_compensated_again() -> None:
     run = finish(order.enqueue())
     DONE.clear()
     run.retry()

@@ -38,7 +38,7 @@ def sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return {"PYTHONPATH": path, "DJANGO_SETTINGS_MODULE": "sums_settings"}
 
 
-def test_what_is_told_to_people_who_know_celery_is_true(
+def test_the_examples_for_celery_users_are_true(
     sums: dict[str, str], start_worker: StartWorker
 ) -> None:
     start_worker(env=sums)

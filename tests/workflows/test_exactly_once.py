@@ -101,7 +101,7 @@ def test_a_fold_skips_a_step_that_is_locked_and_says_so() -> None:
 
 
 @pytest.mark.postgresql_only  # SQLite locks the whole file.
-def test_what_completes_while_the_workflow_is_locked_is_seen_by_who_holds_it() -> None:
+def test_a_step_completed_under_anothers_lock_is_advanced_by_the_holder() -> None:
     run = (add.s(1, 1) | add.s(1)).enqueue()
     [task] = claim(1)
     with another_connection() as own:
@@ -154,7 +154,7 @@ def test_who_was_refused_a_workflow_tries_again_once_its_own_fold_is_seen(
 
 @pytest.mark.postgresql_only  # SQLite locks the whole file.
 @pytest.mark.parametrize("is_due_one_locked", [False, True])
-def test_what_is_refused_a_workflow_of_a_batch_that_is_not_due_is_seen_after_it(
+def test_an_end_refused_a_lock_in_a_batch_is_advanced_after_the_batch(
     monkeypatch: pytest.MonkeyPatch, is_due_one_locked: bool
 ) -> None:
     due = (add.s(1, 1) | add.s(1)).enqueue()

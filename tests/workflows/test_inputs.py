@@ -123,7 +123,7 @@ def test_arguments_of_ordinary_tasks_are_left_alone() -> None:
     assert with_inputs(connection, [claimed]) == [claimed]
 
 
-def test_what_a_result_does_not_have_is_left_to_the_body_that_fails() -> None:
+def test_a_reference_that_a_result_lacks_is_left_for_the_body() -> None:
     chain(add.s(1, 2), echo.s()).enqueue()
     succeed(claim(1), {"rows": 1})
     (claimed,) = claim(1)

@@ -261,7 +261,7 @@ def wide_below(wf: Builder) -> None:
     wf.step(wide_child.s(), name="child", after=first)
 
 
-def test_what_a_retry_makes_anew_is_deleted_by_the_pruning(
+def test_tasks_replaced_by_a_retry_are_deleted_by_the_pruning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its own transaction deletes no task, however many the fan-outs and children have."""

@@ -148,7 +148,7 @@ def test_a_fan_out_that_has_ended_counts_as_its_member() -> None:
     assert rows.get().failures == 0
 
 
-def test_what_is_noted_is_not_counted_twice() -> None:
+def test_a_noted_end_is_not_counted_twice() -> None:
     run = chord([add.s(n, 1) for n in range(3)], echo.s()).enqueue()
     end_without_folding()
     (note,) = StepEnd.objects.all()

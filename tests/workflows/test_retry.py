@@ -99,7 +99,7 @@ def test_a_retry_runs_failed_steps_and_those_that_they_cancelled() -> None:
     assert_settled(run)
 
 
-def test_what_fails_again_fails_the_workflow_again() -> None:
+def test_a_retried_step_that_fails_fails_the_workflow_again() -> None:
     run = finish(forked.enqueue())
     for _ in range(3):
         run.retry()
@@ -202,7 +202,7 @@ def test_a_child_is_retried_by_its_parent_alone() -> None:
         get_workflow(child.id).retry()
 
 
-def test_what_a_fan_out_failed_with_runs_again() -> None:
+def test_the_failed_members_of_a_fan_out_run_again() -> None:
     run = finish(chain(spread.s(4), echo.s()).enqueue())
     assert run.status == "failed"
     BAD.clear()

@@ -62,7 +62,7 @@ def test_the_last_members_of_a_wide_map_are_counted_with_the_record_that_ends_th
 
 
 @pytest.mark.usefixtures("long_pauses")
-def test_what_waits_to_be_counted_is_counted_by_a_request_without_ends(
+def test_waiting_step_ends_are_counted_by_a_request_without_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     add.starmap((n, 1) for n in range(300)).enqueue()
@@ -100,7 +100,7 @@ def test_a_failure_among_many_members_waits_for_no_long_pause(
     assert exchange.fold_at < before + 300
 
 
-def test_a_request_for_something_else_leaves_a_planned_count_as_it_is() -> None:
+def test_another_request_leaves_a_planned_count_unchanged() -> None:
     worker = PlayedWorker(slots=0).rest()
     worker.timetable.fold_at = NOW + 0.05
     worker.timetable.are_duties_next = True
@@ -123,7 +123,7 @@ def test_the_more_members_a_step_lacks_the_more_rarely_it_is_counted() -> None:
 
 
 @pytest.mark.postgresql_only
-def test_what_another_worker_counts_is_left_to_it_and_then_to_the_duties() -> None:
+def test_a_step_locked_by_another_worker_is_left_to_it_and_then_to_the_duties() -> None:
     add.starmap((n, 1) for n in range(300)).enqueue()
     first, second, third = claim(3)
     ends = StepEnds()

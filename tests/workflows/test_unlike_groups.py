@@ -319,7 +319,7 @@ def test_a_retry_that_is_cancelled_ends_what_it_had_not_sent() -> None:
     assert_ended(run)
 
 
-def test_what_fails_again_fails_the_group_again() -> None:
+def test_members_that_fail_again_fail_the_group_again() -> None:
     BAD.update((1, 2, 3))
     calls = [picky.s(1), picky.s(2) | doubled.s(), child.s(3), doubled.s(4)]
     run = finish(group(calls, concurrency=1, tolerate=1).enqueue())

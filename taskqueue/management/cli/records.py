@@ -7,7 +7,7 @@ from typing import Any
 
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import argument, not_empty, subcommand
-from taskqueue.management.cli.values import past, whole_number
+from taskqueue.management.cli.values import PAST, past, whole_number
 from taskqueue.monitoring.read_models.audit import ShownAuditEntry, audit_entries
 from taskqueue.monitoring.read_models.base import COMMAND_LINE, from_rows
 from taskqueue.monitoring.read_models.failure_group import failures as read_failures
@@ -30,7 +30,7 @@ RETRYING_COLUMNS = ("count", "example_error", "name", "next_at", "example_id", "
     argument("--verb", type=not_empty, help="such as cancel or pause"),
     argument(
         "--since", type=past, metavar="TIME",
-        help="such as 2026-03-01T12:00+00:00, or 2h for two hours ago",
+        help=PAST,
     ),
     argument("--limit", type=whole_number(MOST), default=50, help=f"at most {MOST}; default: 50"),
     example="audit --verb pause --since 1d",
@@ -49,7 +49,7 @@ def audit(flags: Namespace, output: Output) -> None:
         "--since",
         type=past,
         metavar="TIME",
-        help="leave out tasks that failed before, such as 2h for two hours ago",
+        help=f"leave out tasks that failed before, {PAST}",
     ),
     argument("--limit", type=whole_number(MOST), default=20, help=f"at most {MOST}; default: 20"),
     example="failures --since 2h --limit 5",

@@ -22,9 +22,12 @@ from taskqueue.engine.control.conditions import Described
 from taskqueue.engine.control.filters import FILTERS, LIST, MOMENT
 from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.subcommand import Argument, argument, group, not_empty, one_of
+from taskqueue.monitoring.searching.moments import moment as past_moment
 from taskqueue.monitoring.searching.search import parse
 
 T = TypeVar("T")
+# How a past moment is written, for the help of a flag.
+PAST = "such as 14:30, 2026-03-01T12:00+00:00, or 2h for two hours ago"
 # How option values are written, for the help of a flag.
 VALUES = (
     "a value is JSON, plain text, a duration such as 5m, "
@@ -71,17 +74,11 @@ def moment(text: str) -> datetime:
 
 
 def past(text: str) -> datetime:
-    """Read a datetime, or how long ago it is."""
-    if is_duration(text):
-        return timezone.now() - duration(text)
+    """Read a past moment: `14:30`, a date, a datetime, or how long ago it is."""
     try:
-        datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise ArgumentTypeError(
-            f"{text!r} is neither a time such as 2026-03-01T12:00+00:00 nor a duration such as 2h,"
-            " which is how long ago it is."
-        ) from None
-    return moment(text)
+        return past_moment(text, now=timezone.now())
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 def whole_number(most: int, *, least: int = 1) -> Callable[[str], int]:
@@ -223,7 +220,7 @@ def _flag(name: str, filter: Described) -> Argument:
         more = "; may be repeated"
         options: dict[str, Any] = {"action": "append", "choices": statuses}
     elif filter.kind is MOMENT:
-        more = ", such as 2026-03-01T12:00+00:00, or 2h for two hours ago"
+        more = f", {PAST}"
         options = {"type": past, "metavar": "TIME"}
     else:
         more = ""

@@ -21,7 +21,7 @@ from taskqueue.management.cli.subcommand import (
     person_of,
     subcommand,
 )
-from taskqueue.management.cli.values import past, whole_number
+from taskqueue.management.cli.values import PAST, past, whole_number
 from taskqueue.models import Endpoint
 from taskqueue.models.webhook import DeliveryStatus, Include
 from taskqueue.monitoring.read_models.base import EVERYTHING, json_form
@@ -168,7 +168,7 @@ def redeliver(flags: Namespace, output: Output) -> None:
     ID,
     argument(
         "--since", type=past, required=True, metavar="TIME",
-        help="a time such as 2026-03-01T12:00+00:00, or how long ago, such as 2h",
+        help=f"the time from which events are sent, {PAST}",
     ),
     *PERSON,
     example="webhooks replay 3 --since 2h",

@@ -31,8 +31,13 @@ def judge(rule: AlertRule, situation: Situation) -> list[Judged]:
 
 
 def is_well(situation: Situation) -> bool:
-    """Return whether the dashboard shows no errors."""
-    return not any(notice.level == ERROR for notice in notices(situation))
+    """Return whether the dashboard shows no errors, apart from those of the doctor.
+
+    Findings of the doctor stop a heartbeat as alerts, which people can silence or leave out.
+    """
+    return not any(
+        notice.level == ERROR and notice.code != "doctor" for notice in notices(situation)
+    )
 
 
 def _missed(rule: AlertRule, situation: Situation) -> Iterator[Judged]:

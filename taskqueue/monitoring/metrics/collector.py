@@ -9,6 +9,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 
 from django.db import DatabaseError, InterfaceError
 from prometheus_client.core import CounterMetricFamily as Counts
@@ -35,7 +36,7 @@ from taskqueue.monitoring.metrics.figures import (
 from taskqueue.monitoring.metrics.limits import of_calls, of_limits, of_pauses, of_slots
 from taskqueue.monitoring.metrics.webhooks import of_events, of_webhooks
 from taskqueue.monitoring.metrics.workflows import workflow_figures
-from taskqueue.monitoring.notice import WARNING
+from taskqueue.monitoring.notice import ERROR, WARNING
 from taskqueue.monitoring.notice_texts import TEXTS
 from taskqueue.monitoring.notices import Notice, Situation, notices
 from taskqueue.monitoring.read_models.alert import firing_by_rule
@@ -163,13 +164,13 @@ def of_alerts(firing: Sequence[tuple[str, int]]) -> list[Metric]:
 
 
 def of_notices(found: Sequence[Notice]) -> list[Metric]:
-    """Return the gauge of the notices; every kind has a sample, even if there is none."""
+    """Return the gauge of the notices; every kind has a sample of each level, so none vanishes."""
     notices = family(
         Gauge, "notices", "Conditions that need attention, as the dashboard shows them.", "kind",
         "level",
     )  # fmt: skip
     number = Counter((notice.code, notice.level) for notice in found)
-    for code, level in sorted({*number, *((code, WARNING) for code in TEXTS)}):
+    for code, level in product(sorted(TEXTS), (ERROR, WARNING)):
         notices.add_metric([code, level], number[code, level])
     return [notices]
 

@@ -16,7 +16,8 @@ from taskqueue.core.suggestions import nearest
 from taskqueue.engine.control.at_path import split_path
 from taskqueue.engine.control.conditions import Described
 from taskqueue.engine.control.filters import FILTERS, MOMENT, NUMBER, PATHS
-from taskqueue.monitoring.searching.search_tokens import SearchError, Term, Value, moment
+from taskqueue.monitoring.searching.moments import moment
+from taskqueue.monitoring.searching.search_tokens import SearchError, Term, Value
 
 _ID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _PRIORITY = re.compile(r"(?P<sign>[<>]=?)?(?P<from>-?\d{1,4})?(?P<dots>\.\.)?(?P<to>-?\d{1,4})?")

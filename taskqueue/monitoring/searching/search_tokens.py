@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
 from typing import NamedTuple
 
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from taskqueue.declarations.payload import storable
@@ -150,30 +148,3 @@ def _value(text: str, position: int, bare: re.Pattern[str]) -> tuple[Value, int]
     if end < len(text) and not text[end].isspace() and text[end] != ",":
         raise SearchError(_("Put a space after the closing quotation mark."))
     return Value(_ESCAPED.sub(r"\1", match[1]), is_quoted=True), end
-
-
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_AGO = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([smhdw])", re.ASCII)
-_TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?", re.ASCII)
-
-
-def moment(text: str, *, now: datetime) -> datetime:
-    """`2h` before now; `14:30` today; a date, or a datetime in ISO 8601. Raises ValueError.
-
-    Without an offset it is in the current time zone; a date means its beginning.
-    """
-    try:
-        return _read(text.strip(), now).astimezone(UTC)
-    except OverflowError as error:
-        raise ValueError(f"{text!r} lies outside the years 1 to 9999.") from error
-
-
-def _read(text: str, now: datetime) -> datetime:
-    if ago := _AGO.fullmatch(text):
-        return now - timedelta(seconds=float(ago[1]) * UNITS[ago[2]])
-    if of_today := _TIME.fullmatch(text):
-        hours, minutes, seconds = (int(part or 0) for part in of_today.groups())
-        time_of_day = datetime.combine(timezone.localtime(now), time(hours, minutes, seconds))
-    else:
-        time_of_day = datetime.fromisoformat(text)
-    return timezone.make_aware(time_of_day) if timezone.is_naive(time_of_day) else time_of_day

@@ -108,7 +108,7 @@ def test_other_arguments_take_what_an_enqueue_takes(root: ApiClient, member: Any
     assert operator.act(path(old, "retry/")).status_code == 200
 
 
-def test_what_was_copied_from_an_answer_does_not_become_a_secret(root: ApiClient) -> None:
+def test_a_redacted_value_copied_from_a_response_is_refused(root: ApiClient) -> None:
     sign_in.enqueue("ann", "hush")
     end(claim_one(), OutcomeKind.FAILED, error_class="E")
     old = Task.objects.get()

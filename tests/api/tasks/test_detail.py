@@ -87,7 +87,7 @@ def test_secrets_and_attempts_are_for_who_may_see_them(member: Any) -> None:
     assert (told["args"], told["errors"][0]["message"]) == ([EVIL, SECRET], EVIL)
 
 
-def test_what_somebody_may_do_depends_on_them_and_on_the_status(member: Any) -> None:
+def test_allowed_verbs_depend_on_the_user_and_the_status(member: Any) -> None:
     operator = member("view_task", "operate")
     seen = {
         status: operator.look(path(task_that_is(status))).json()["can"]
@@ -101,7 +101,7 @@ def test_what_somebody_may_do_depends_on_them_and_on_the_status(member: Any) -> 
 
 
 @pytest.mark.parametrize("act", ["", "attempts/", "logs/", "why/"])
-def test_what_is_not_there_is_404(act: str, root: ApiClient) -> None:
+def test_an_unknown_task_answers_404(act: str, root: ApiClient) -> None:
     for name in (uuid4(), "no-id", "%00", "%F0%9F%98%80"):
         problem(root.look(f"tasks/{name}/{act}"), 404, "task_not_found")
 
@@ -173,7 +173,7 @@ def test_terms_that_cannot_be_are_refused(
     assert not Audit.objects.exists()
 
 
-def test_what_somebody_has_changed_meanwhile_is_not_overwritten(root: ApiClient) -> None:
+def test_an_outdated_etag_does_not_overwrite_a_change(root: ApiClient) -> None:
     result = echo.enqueue()
     seen = root.look(path(result))["ETag"]
     answer = root.ask("PATCH", path(result), {"priority": 1}, If_Match=seen)

@@ -18,7 +18,7 @@ from tests.sample.tasks import echo
 pytestmark = pytest.mark.django_db
 
 
-def test_what_waits_is_edited_and_shown(root: ApiClient) -> None:
+def test_a_waiting_task_can_be_edited(root: ApiClient) -> None:
     task = order.enqueue(1, note="old")
     answer = root.ask(
         "PATCH",
@@ -39,7 +39,7 @@ def test_what_waits_is_edited_and_shown(root: ApiClient) -> None:
 @pytest.mark.parametrize(
     "body", [{"args": [1]}, {"deadline": 60}, {"expires_after": 60}, {"metadata": {}}]
 )
-def test_what_runs_is_not_edited(body: dict[str, Any], root: ApiClient) -> None:
+def test_a_running_task_cannot_be_edited(body: dict[str, Any], root: ApiClient) -> None:
     task = task_that_is(TaskStatus.RUNNING)
     Task.objects.update(name=tell.name)
     told = problem(root.ask("PATCH", path(task), body), 409, "transition_refused")
@@ -57,7 +57,7 @@ def test_what_runs_is_not_edited(body: dict[str, Any], root: ApiClient) -> None:
         ({"metadata": []}, "invalid", "/metadata"),
     ],
 )
-def test_what_an_enqueue_would_refuse_is_refused_at_its_place(
+def test_an_edit_refuses_the_same_values_as_an_enqueue_and_points_at_them(
     body: dict[str, Any], code: str, pointer: str, root: ApiClient
 ) -> None:
     task = order.enqueue(1)

@@ -62,7 +62,7 @@ def test_no_request_sets_or_lifts_a_limit(name: str, value: Any, root: ApiClient
 @pytest.mark.parametrize(
     "options", [{"unique_key": "k"}, {"workers": 2}, {"broadcast": True}, {"worker_names": ["a"]}]
 )
-def test_what_goes_round_a_limit_is_refused(
+def test_an_option_that_would_bypass_a_limit_is_refused(
     definition: Any, options: dict[str, Any], root: ApiClient
 ) -> None:
     body = {"name": definition.name, "args": ["1"], **options}

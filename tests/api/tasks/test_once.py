@@ -44,7 +44,7 @@ def test_the_same_key_with_another_body_is_refused(root: ApiClient) -> None:
     assert Task.objects.count() == 1
 
 
-def test_what_was_refused_may_be_sent_again_with_its_key(root: ApiClient) -> None:
+def test_a_refused_enqueue_may_be_sent_again_with_its_key(root: ApiClient) -> None:
     held = tell.using(unique_key="k").enqueue()
     body = {**BODY, "unique_key": "k", "on_duplicate": "raise"}
     for _ in range(2):

@@ -52,7 +52,7 @@ def test_a_wait_ends_with_the_task(
     assert len(slept) == 2
 
 
-def test_when_the_time_is_over_it_is_told_as_it_is(root: ApiClient) -> None:
+def test_a_wait_that_times_out_returns_the_unfinished_task(root: ApiClient) -> None:
     result = noop.enqueue()
     begun = time.monotonic()
     told = root.look(path(result, "?wait=1")).json()
@@ -60,7 +60,7 @@ def test_when_the_time_is_over_it_is_told_as_it_is(root: ApiClient) -> None:
     assert time.monotonic() - begun >= 1
 
 
-def test_what_has_ended_is_not_waited_for(
+def test_a_finished_task_is_returned_without_waiting(
     root: ApiClient, while_it_sleeps: Callable[..., list[float]]
 ) -> None:
     result = noop.enqueue()

@@ -87,7 +87,7 @@ def test_tasks_that_only_absent_workers_may_take_are_reported() -> None:
     assert not any("named workers" in seen for _, seen in found("queues"))
 
 
-def test_tasks_for_more_workers_than_are_there_are_told() -> None:
+def test_the_doctor_reports_tasks_that_need_more_workers_than_run() -> None:
     make_worker("w1")
     shared = {"route": 1, "run_after": ago(HOUR)}
     task = make_task("running", workers=3, open_slots=2, successes=1, **shared)
@@ -161,7 +161,7 @@ def test_odd_settings_are_reported() -> None:
     assert subjects(TASKQUEUE={"RETENTION": {"failed": None}})["RETENTION"] == "info"
 
 
-def test_clocks_agree_or_the_difference_is_told() -> None:
+def test_the_doctor_compares_the_clocks() -> None:
     [agreed] = look_at_clocks(connection)
     assert agreed.severity is Severity.OK
     assert "2 s behind the database's" in of_difference(2, is_behind=True).seen

@@ -46,7 +46,7 @@ def test_a_database_as_the_installation_page_has_it_is_well(opened: Any) -> None
     assert severities(well) == {"synchronous": "info"}
 
 
-def test_no_wal_no_patience_and_no_sync_are_told(opened: Any) -> None:
+def test_the_doctor_reports_journal_mode_synchronous_and_timeout(opened: Any) -> None:
     ill = opened(init_command="PRAGMA synchronous=OFF", timeout=0.1)
     assert severities(ill) == {
         "journal_mode": "warning", "synchronous": "problem", "timeout": "warning",

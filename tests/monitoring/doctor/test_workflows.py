@@ -48,7 +48,7 @@ def test_a_workflow_in_trouble_is_a_problem() -> None:
     assert seen.endswith(f": 1. The first is tests.diamond {run.id}: InvalidWorkflow: odd")
 
 
-def test_steps_that_need_what_the_code_has_not_are_told() -> None:
+def test_the_doctor_reports_steps_whose_task_is_unknown() -> None:
     run = diamond.enqueue(1)
     Step.objects.filter(workflow=run.id, name="left").update(request={"name": "shop.gone"})
     assert found() == [
@@ -58,7 +58,7 @@ def test_steps_that_need_what_the_code_has_not_are_told() -> None:
     assert found() == []
 
 
-def test_members_of_unlike_groups_that_the_code_has_not_are_told() -> None:
+def test_the_doctor_reports_unlike_members_whose_task_is_unknown() -> None:
     run = group([add.s(1, 2), echo.s(1)], concurrency=1).enqueue()
     assert found() == []
     step = Step.objects.get(workflow=run.id)

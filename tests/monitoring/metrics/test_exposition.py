@@ -14,11 +14,13 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from taskqueue import control
 from taskqueue.core.histogram import upper_bound
 from taskqueue.engine import totals
 from taskqueue.models import Queue, Rollup, Schedule, Task, Total
 from taskqueue.monitoring import counts
 from taskqueue.monitoring.metrics import collector, exposition
+from taskqueue.monitoring.notice_texts import TEXTS
 from tests.conftest import require_tool
 from tests.monitoring.metrics.scraping import scrape, total, value
 from tests.monitoring.rows import HOUR, ago, make_rollup, make_running, make_task, make_worker
@@ -50,6 +52,19 @@ def test_notices_are_counted_by_kind_also_those_of_which_there_is_none() -> None
     samples = scrape()
     assert value(samples, "notices", kind="paused_with_waiting", level="warning") == 1
     assert value(samples, "notices", kind="failure_jump", level="warning") == 0
+
+
+def test_notices_have_the_same_labels_whatever_is_found() -> None:
+    before = scrape()
+    assert value(before, "notices", kind="all_paused", level="error") == 0
+    control.pause_all()
+    after = scrape()
+    assert value(after, "notices", kind="all_paused", level="error") == 1
+    for samples in (before, after):
+        labels = {labels for name, labels in samples if name == "taskqueue_notices"}
+        assert labels == {
+            (("kind", kind), ("level", level)) for kind in TEXTS for level in ("error", "warning")
+        }
 
 
 def test_tasks_stand_by_queue_and_status() -> None:
@@ -129,7 +144,7 @@ def test_schedules_tell_when_they_ran_and_when_they_will() -> None:
     assert total(samples, name.format("next")) == runs, "one that rests has no next run"
 
 
-def test_more_than_is_counted_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_count_that_reached_its_cap_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("taskqueue.monitoring.read_models.queue.LEAST_CAP", 2)
     monkeypatch.setattr("taskqueue.monitoring.read_models.queue.CAP", 2)
     assert counts.CAP > 2

@@ -69,7 +69,7 @@ def test_repairs_are_counted_and_none_is_zero() -> None:
     assert value(scrape(), "workflow_repairs_total") == 4
 
 
-def test_ends_that_wait_to_be_counted_are_told() -> None:
+def test_step_ends_that_wait_to_be_counted_are_exported() -> None:
     (add.s(1, 2) | add.s(10)).enqueue()
     assert value(scrape(), "step_ends_waiting") == 0
     end_without_folding()

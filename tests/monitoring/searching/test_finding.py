@@ -180,7 +180,7 @@ def test_only_those_of_the_given_rows_are_found() -> None:
     assert set(ids(*pages)) == set(mail.values_list("id", flat=True))
 
 
-def test_what_no_database_can_hold_finds_nothing_without_a_query() -> None:
+def test_text_that_cannot_be_stored_is_searched_without_a_query() -> None:
     with CaptureQueriesContext(connection) as queries:
         assert not find(TaskFilter(name="\x00")).tasks
     assert len(queries) <= 1

@@ -66,6 +66,8 @@ def meant(text: str) -> dict[str, Any]:
         ("before:1.5d", {"enqueued_before": NOW - timedelta(days=1.5)}),
         ("after:2026-11-01", {"enqueued_after": datetime(2026, 11, 1, tzinfo=UTC)}),
         ("after:14:05", {"enqueued_after": NOW.replace(hour=14, minute=5)}),
+        ("after:15:30", {"enqueued_after": NOW}),
+        ("after:15:30:01", {"enqueued_after": NOW + timedelta(days=-1, seconds=1)}),
         (
             "before:2026-11-01T12:00+02:00",
             {"enqueued_before": datetime(2026, 11, 1, 10, tzinfo=UTC)},
@@ -76,10 +78,12 @@ def test_a_search_means(text: str, fields: dict[str, Any]) -> None:
     assert meant(text) == fields
 
 
-def test_times_are_meant_in_the_zone_of_whoever_looks() -> None:
+def test_times_are_read_in_the_current_time_zone() -> None:
     with timezone.override("Asia/Shanghai"):
         found = meant("after:2026-11-01")["enqueued_after"]
         of_today = meant("after:00:30")["enqueued_after"]
+        of_yesterday = meant("after:23:45")["enqueued_after"]
+    assert of_yesterday == datetime(2026, 11, 22, 15, 45, tzinfo=UTC) - timedelta(days=1)
     assert found == datetime(2026, 10, 31, 16, tzinfo=UTC)
     assert of_today == datetime(2026, 11, 21, 16, 30, tzinfo=UTC)
 
@@ -128,7 +132,7 @@ def test_times_are_meant_in_the_zone_of_whoever_looks() -> None:
         ("status:" + ",".join(["ready"] * 101), "at most 100 values"),
     ],
 )
-def test_what_is_no_search_is_refused_with_a_hint(text: str, said: str) -> None:
+def test_an_invalid_search_is_refused_with_a_hint(text: str, said: str) -> None:
     with pytest.raises(SearchError, match=r"\w") as refused:
         parse(text, now=NOW)
     assert said in str(refused.value)
@@ -147,7 +151,7 @@ def test_whatever_is_typed_it_is_a_search_or_refused(text: str) -> None:
 
 
 @given(st.text(min_size=1, max_size=30, alphabet=st.characters(exclude_categories=["Cs", "Cc"])))
-def test_what_is_written_for_a_link_means_itself(text: str) -> None:
+def test_special_characters_in_the_search_of_a_link_are_literal(text: str) -> None:
     which = parse(search_text(name=text, queue=text), now=NOW).which
     assert which.given == {"name": (text,), "queue_name": (text,)}
 

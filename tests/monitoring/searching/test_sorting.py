@@ -103,7 +103,7 @@ def test_where_more_match_the_newest_are_sorted_and_the_page_says_so(
 
 
 @pytest.mark.parametrize("sort", ["due", "-due"])
-def test_what_is_due_next_is_found_however_many_wait(
+def test_the_next_due_task_is_found_however_many_wait(
     monkeypatch: pytest.MonkeyPatch, sort: str
 ) -> None:
     monkeypatch.setattr(sorting, "MOST_SORTED", 5)

@@ -43,7 +43,7 @@ def test_each_nominal_time_once_is_right() -> None:
         ([row(0, requested_by="ada"), *ALL[1:]], "requested by 'ada'"),
     ],
 )
-def test_what_is_wrong_with_times_is_said(rows: Sequence[Occurrence], says: str) -> None:
+def test_wrong_times_of_a_year_are_reported(rows: Sequence[Occurrence], says: str) -> None:
     assert any(says in text for text in wrong_times(rows, HOURS))
 
 
@@ -68,7 +68,7 @@ def test_one_task_for_each_run_is_right() -> None:
         (RUNS, TASKS | {UUID(int=3): HOURS[0]}, "has 2 tasks"),
     ],
 )
-def test_what_is_wrong_with_tasks_is_said(
+def test_wrong_runs_of_a_year_are_reported(
     rows: Sequence[Occurrence], tasks: dict[UUID, datetime | None], says: str
 ) -> None:
     assert any(says in text for text in wrong_runs(rows, tasks))

@@ -180,7 +180,7 @@ def test_a_name_may_be_that_of_a_later_step() -> None:
     assert [step.name for step in graph.steps] == ["load", "publish"]
 
 
-def test_what_after_says_of_a_step_goes_before_what_its_use_means() -> None:
+def test_an_after_option_overrides_the_edge_of_an_argument() -> None:
     def body(wf: Builder) -> None:
         loaded = wf.step(shop.load.s("a"))
         wf.step(shop.collect.s(loaded), after=loaded.ended)

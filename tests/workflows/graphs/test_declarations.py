@@ -31,7 +31,7 @@ def test_wrong_options_of_a_workflow_are_refused(options: dict[str, Any], reason
         workflow(name="refusals.options", **options)(lambda wf, day: None)
 
 
-def test_what_belongs_to_the_declaration_cannot_be_used_otherwise() -> None:
+def test_options_of_the_declaration_cannot_be_given_to_using() -> None:
     with pytest.raises(InvalidWorkflow, match=r"set it in @workflow\(sensitive=\.\.\.\)"):
         shop.nightly.using(sensitive=["day"])
 

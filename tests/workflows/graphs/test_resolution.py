@@ -84,7 +84,7 @@ def test_items_that_look_like_references_stay_what_they_are(items: list[Any]) ->
         (shop.clean.map, range(MAX_CALLS + 1), "at most 100,000 calls"),
     ],
 )
-def test_results_that_make_no_calls_are_told(canvas: Any, items: Any, reason: str) -> None:
+def test_results_that_make_no_calls_are_refused(canvas: Any, items: Any, reason: str) -> None:
     with pytest.raises(InvalidWorkflow, match=reason):
         calls_over(canvas, items)
 

@@ -11,7 +11,7 @@ from taskqueue.engine.workflows.pictures import picture_of_workflow
 from taskqueue.management.cli.cells import aligned, one_line
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import ID, argument, not_empty, one_of, subcommand
-from taskqueue.management.cli.values import past, whole_number
+from taskqueue.management.cli.values import PAST, past, whole_number
 from taskqueue.monitoring.read_models.base import COMMAND_LINE
 from taskqueue.monitoring.read_models.step import ShownStep
 from taskqueue.monitoring.read_models.workflow import (
@@ -43,7 +43,7 @@ def _cursor(text: str) -> UUID | None:
 def _time(flag: str, help: str) -> Any:
     return argument(
         flag, dest=f"created_{flag.strip('-')}", type=past, metavar="TIME",
-        help=f"{help}, such as 2026-03-01T12:00+00:00, or 2h for two hours ago",
+        help=f"{help}, {PAST}",
     )  # fmt: skip
 
 

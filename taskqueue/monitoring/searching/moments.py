@@ -1,0 +1,49 @@
+"""Read past moments as people type them: one syntax for searches, pages of the admin and flags."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, time, timedelta
+
+from django.utils import timezone
+
+from taskqueue.core.durations import duration_from_text, is_duration
+
+_TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?", re.ASCII)
+
+
+def moment(text: str, *, now: datetime) -> datetime:
+    """`2h` before now; the last `14:30`; a date, or a datetime in ISO 8601. Raises ValueError.
+
+    Without an offset it is in the current time zone; a date means its beginning.
+    """
+    text = text.strip()
+    try:
+        if of_day := _TIME.fullmatch(text):
+            hours, minutes, seconds = (int(part or 0) for part in of_day.groups())
+            return _last(time(hours, minutes, seconds), now)
+        return _read(text, now).astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{text!r} lies outside the years 1 to 9999.") from None
+
+
+def _last(time_of_day: time, now: datetime) -> datetime:
+    today = timezone.localtime(now).date()
+    of_today = timezone.make_aware(datetime.combine(today, time_of_day))
+    if of_today <= now:
+        return of_today.astimezone(UTC)
+    yesterday = datetime.combine(today - timedelta(days=1), time_of_day)
+    return timezone.make_aware(yesterday).astimezone(UTC)
+
+
+def _read(text: str, now: datetime) -> datetime:
+    try:
+        written = datetime.fromisoformat(text)
+    except ValueError:
+        if is_duration(text):
+            return now - duration_from_text(text)
+        raise ValueError(
+            f"{text!r} is neither a time such as 14:30 or 2026-03-01T12:00+00:00 nor a duration"
+            " such as 2h, which is how long ago it is."
+        ) from None
+    return timezone.make_aware(written) if timezone.is_naive(written) else written
