@@ -33,7 +33,7 @@ TOUCH = Statement.of("""
         END
     WHERE id = %(worker)s AND incarnation = %(incarnation)s
     RETURNING
-        request, requested_by, request_reason,
+        request, requested_by, request_reason, is_idle,
         CAST(wanted AS text), CAST(wanted_at AS text), CAST(wanted_seen_at AS text)
 """)
 
@@ -129,6 +129,8 @@ class Asked(NamedTuple):
     reason: str
     # None if nothing is to change, or if the worker has applied all of it.
     wanted: Wanted | None = None
+    # Whether an enqueue wakes the worker.
+    is_idle: bool = False
 
 
 class Terms(TypedDict):
@@ -163,12 +165,12 @@ def touch(
     rows = select(connection, TOUCH, worker=worker_id, incarnation=incarnation, **sign)
     if not rows:
         return None
-    request, by, reason, wanted, wanted_at, taken_up_at = rows[0]
+    request, by, reason, is_idle, wanted, wanted_at, taken_up_at = rows[0]
     if wanted_at is None or taken_up_at is not None:
-        return Asked(request, by, reason)
+        return Asked(request, by, reason, is_idle=bool(is_idle))
     changes = json.loads(wanted)
     parts = {name: changes.get(name) for name in Wanted._fields if name != "at"}
-    return Asked(request, by, reason, Wanted(**parts, at=wanted_at))
+    return Asked(request, by, reason, Wanted(**parts, at=wanted_at), bool(is_idle))
 
 
 def take_up(

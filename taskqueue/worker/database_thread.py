@@ -65,6 +65,7 @@ class DatabaseThread:
         self.under_way: Exchange | None = None
         self.sent_at = 0.0  # When the last request was sent, by the monotonic clock.
         self._lost: Exception | None = None
+        self._failure: Exception | None = None
         self._is_outage = False  # Whether the database was away at the last request.
         self.thread = threading.Thread(target=self._run, name="taskqueue-database", daemon=True)
         self.thread.start()
@@ -99,7 +100,12 @@ class DatabaseThread:
             self.under_way.is_overtaken = True
 
     def report(self) -> Exchange | None:
-        """Return the report of the request under way, once it is ready."""
+        """Return the report of the request under way, once it is ready.
+
+        Raises RuntimeError if the thread has ended unexpectedly.
+        """
+        if self._failure is not None:
+            raise RuntimeError("The database thread has failed.") from self._failure
         if self.under_way is None or not self.has_report:
             return None
         self.under_way = None
@@ -112,7 +118,8 @@ class DatabaseThread:
 
     def take_lost(self) -> Exception | None:
         """Return the error by which the connection was lost, if no request was under way."""
-        lost, self._lost = self._lost, None
+        if (lost := self._lost) is not None:
+            self._lost = None
         return lost
 
     @property
@@ -169,6 +176,14 @@ class DatabaseThread:
         return self._requests.get()
 
     def _run(self) -> None:
+        try:
+            self._carry_out_all()
+        except Exception as error:
+            # Otherwise the worker would renew its leases for ever, and record nothing.
+            self._failure = error
+            self._wake()
+
+    def _carry_out_all(self) -> None:
         while (exchange := self._next()) is not None:
             try:
                 self._session.carry_out(exchange)

@@ -125,6 +125,7 @@ class Heartbeat:
             return
         self._state.set_request(asked)
         self._state.set_wanted(asked.wanted)
+        self._state.check_idle(is_idle=asked.is_idle)
         self._tell_taken_up(connection)
         # The main thread ends running bodies, after their grace periods.
         ended = {job.lease_id for job in held if job.started_at is None} & renewal.ended

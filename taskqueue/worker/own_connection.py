@@ -38,7 +38,6 @@ class OwnConnection:
         self._lease_seconds = state.lease_seconds
         self._heard = heard
         self._connection: BaseDatabaseWrapper | None = None
-        self._is_idle = False
         self._prove_at = 0.0  # When to find out whether the session is unshared.
         self._listens: bool | None = None  # The value in the worker's row.
         self.listener: Listener | None = None
@@ -47,7 +46,6 @@ class OwnConnection:
         """Connect, and begin to listen if the session is unshared."""
         if self._connection is None:
             self._connection = open_worker_connection(silence=self._lease_seconds / 3)
-            self._is_idle = False
             self._prove_at = 0.0
         if time.monotonic() >= self._prove_at:
             self._try_to_listen(self._connection)
@@ -67,6 +65,7 @@ class OwnConnection:
             own_session(connection)
         if self._heard is None:
             return
+        self._state.is_idle = False
         if is_own:
             listener = Listener(connection, self._heard)
             listener.start()

@@ -38,7 +38,7 @@ class StandingClaim:
         """Return the claim, if it may begin now. Only the database thread calls this."""
         queues = self._choose(set(self._heard)) if self._held and self._heard else ()
         if queues and (claim := self._pop()) is not None:
-            # The claim answers these; only this thread adds others.
+            # The claim answers these, and the look that follows it what a ping adds meanwhile.
             self._heard.clear()
             claim.announced = queues
             return claim

@@ -17,6 +17,7 @@ from taskqueue.declarations.serving import (
     parse_definition_slots,
     parse_queues,
 )
+from taskqueue.engine.notify import ANYWHERE
 from taskqueue.engine.registration import Registered, Registration
 from taskqueue.engine.rows import Renewal
 from taskqueue.engine.workers import Asked, Terms, Wanted
@@ -54,6 +55,8 @@ class WorkerState:
         self.is_quiet = False  # Whether it finishes running tasks, and stays.
         # Whether another worker has this one's name: this one ends, and writes nothing more.
         self.is_replaced = False
+        # Whether this worker has recorded that an enqueue must wake it.
+        self.is_idle = False
         self.heard: deque[str] = deque()  # The payloads of notifications.
         self.request = ""
         self.concurrency = options.concurrency
@@ -84,6 +87,16 @@ class WorkerState:
         while self.heard:
             heard.add(self.heard.popleft())
         return heard
+
+    def check_idle(self, *, is_idle: bool) -> None:
+        """Look for tasks again if a ping finds that enqueues do not wake this worker any more.
+
+        A worker that was silent for too long is marked as lost, and so as not idle.
+        """
+        if self.is_idle and not is_idle:
+            self.is_idle = False
+            self.heard.append(ANYWHERE)
+            self.wake()
 
     def set_wanted(self, wanted: Wanted | None) -> None:
         """Store a change that a ping brought, for the main thread to apply."""

@@ -147,8 +147,8 @@ class WorkerSession(OwnConnection):
 
     def _declare_idle(self, is_idle: bool) -> bool:
         """Record whether an enqueue has to wake this worker. Return whether that is a change."""
-        if self.listener is None or self._is_idle == is_idle:
+        if self.listener is None or self._state.is_idle == is_idle:
             return False
         workers.set_idle(self.connection, worker_id=self._registered.id, is_idle=is_idle)
-        self._is_idle = is_idle
+        self._state.is_idle = is_idle
         return True

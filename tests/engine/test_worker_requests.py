@@ -52,6 +52,13 @@ def test_a_ping_brings_what_is_asked_and_acknowledges_it(request_: str) -> None:
     assert (row().request_seen_at, row().status) == (seen_at, "quiet")
 
 
+@pytest.mark.parametrize("is_idle", [True, False])
+def test_a_ping_tells_whether_enqueues_wake_the_worker(is_idle: bool) -> None:
+    own, answer = registered()
+    workers.set_idle(connection, worker_id=answer.id, is_idle=is_idle)
+    assert touch(own, answer) == Asked("", "", "", is_idle=is_idle)
+
+
 def test_each_request_is_audited_with_what_the_worker_was() -> None:
     registered()
     quiet_worker("w1", by="anna", reason="a new release")

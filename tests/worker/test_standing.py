@@ -186,6 +186,19 @@ def test_the_main_thread_rests_for_the_report_of_a_claim_unless_it_is_there(
     assert bool(rests) is not is_reported
 
 
+# A thread that fails
+
+
+def test_a_worker_ends_with_an_error_if_its_database_thread_fails() -> None:
+    wakes: SimpleQueue[None] = SimpleQueue()
+    session: Any = SimpleNamespace()  # Without a listener: the thread cannot even wait.
+    thread = DatabaseThread(session, lambda: wakes.put(None))
+    wakes.get(timeout=60)
+    with pytest.raises(RuntimeError, match="database thread") as raised:
+        thread.report()
+    assert isinstance(raised.value.__cause__, AttributeError)
+
+
 # With a database
 
 

@@ -120,6 +120,20 @@ def test_a_retry_starts_when_its_delay_is_over(start_worker: StartWorker) -> Non
 
 @pytest.mark.direct_only
 @pytest.mark.postgresql_only
+def test_an_enqueue_wakes_a_worker_that_others_had_taken_for_lost(
+    start_worker: StartWorker,
+) -> None:
+    start_worker("--poll-interval", str(POLL), settings={"PING_INTERVAL": 0.3})
+    wait_until_idle()
+    Worker.objects.update(status="lost", is_idle=False)
+
+    again = Worker.objects.filter(status="running", is_idle=True)
+    wait_until(again.exists, what="an idle worker")
+    assert lateness(tasks.noop.enqueue()) < SOON
+
+
+@pytest.mark.direct_only
+@pytest.mark.postgresql_only
 def test_a_worker_that_cannot_listen_polls(start_worker: StartWorker) -> None:
     """As behind PgBouncer in transaction mode: the notification never arrives."""
     start_worker("--poll-interval", "0.3")
