@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from taskqueue.testing.journeys import travelling
     from taskqueue.testing.live import live_worker
     from taskqueue.testing.running import Run, StillDue, arun_due, arun_next, run_due, run_next
+    from taskqueue.testing.subscribing import subscribed
 
 _HOMES = (
     "asserting", "attempts", "cases", "enqueued_workflows", "graphs", "immediacy", "journeys",
-    "live", "running",
+    "live", "running", "subscribing",
 )  # fmt: skip
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "live_worker",
     "run_due",
     "run_next",
+    "subscribed",
     "travelling",
 ]
 

@@ -32,7 +32,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def _taskqueue_ends_what_is_left() -> Iterator[None]:
-    """End the eager modes and journeys that a test has begun; those of its class continue."""
+    """End the modes that a test has begun; those of its class continue."""
     with leftovers_ended():
         yield
 

@@ -249,7 +249,8 @@ class Duties:
             return None
         if turn.forecast.holds(HAS_NEW_EVENTS):
             numbered = pump(turn.connection)
-            turn.may_claim = turn.may_claim or numbered.number > 0
+            if numbered.number:
+                turn.has_changed = turn.may_claim = True
             # After a larger turn, which took longer, the worker's own tasks come first.
             if numbered.leaves_some and numbered.number <= EVENTS_BATCH:
                 return BEHIND_PAUSE

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from taskqueue import definitions, testing
+from taskqueue import testing
 from taskqueue.backend import framework
 from taskqueue.declarations import handlers
-from taskqueue.declarations.workflows.workflow import workflows
 from taskqueue.models import Lease, Task
 from tests.documents import Page, page
 
 pytestmark = pytest.mark.django_db
 AFTER = "shop/tasks.py, after"
-
-
-@pytest.fixture
-def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The names of a module `shop.tasks`, whose definitions are forgotten afterwards."""
-    for registry in (definitions.registry, workflows):
-        monkeypatch.setattr(registry, "_definitions", dict(registry._definitions))
-    monkeypatch.setattr(handlers, "_handlers", dict(handlers._handlers))
-    monkeypatch.setitem(sys.modules, "shop", ModuleType("shop"))
-    module = ModuleType("shop.tasks")
-    monkeypatch.setitem(sys.modules, "shop.tasks", module)
-    return vars(module)
 
 
 def run_calls(guide: Page) -> tuple[dict[str, Any], list[testing.Run]]:
@@ -91,14 +77,14 @@ def test_a_schedule_of_beat_in_seconds_is_one_here(names: dict[str, Any]) -> Non
 
 
 def test_a_base_class_of_celery_becomes_a_decorator_and_a_handler(
-    names: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    names: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     exec(page("migrate-from-celery.md").titled("base, after"), names)
     names["send_invoice"].enqueue(7)
-    runs = testing.run_due("billing.invoice", backoff="skip")
-    assert [run.status for run in runs] == ["retrying"] * 3 + ["failed"]
-    names["tell"].call({"name": "billing.invoice", "details": {"error": runs[-1].name}})
-    assert capsys.readouterr().out == "billing.invoice gave up: billing.invoice\n"
+    with testing.subscribed(names["tell"]):
+        runs = testing.run_due(backoff="skip")
+    assert [run.status for run in runs] == ["retrying"] * 3 + ["failed", "succeeded"]
+    assert "billing.invoice gave up with [7]: 7" in caplog.messages
 
 
 def test_tasks_of_django_q2_run_here(names: dict[str, Any], mailoutbox: list[Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.declarations.handlers import Handler, declared
@@ -41,6 +43,17 @@ def sync_handlers() -> None:
     now = dialect_for(connection).now(connection)
     rows.filter(subject__in=list(declared())).update(declared_at=now)
     end_undeclared(connection)
+
+
+def subscribe_handlers(connection: BaseDatabaseWrapper, names: Iterable[str]) -> list[str]:
+    """Subscribe these declared handlers; return the names of those that were not subscribed."""
+    rows = Subscription.objects.using(connection.alias).filter(subscriber=Subscriber.HANDLER)
+    before = set(rows.values_list("subject", flat=True))
+    fresh = [name for name in names if name not in before]
+    for name in fresh:
+        for place, handler in enumerate(declared()[name]):
+            _subscribe(connection, name, handler, place)
+    return fresh
 
 
 def end_undeclared(connection: BaseDatabaseWrapper) -> None:
