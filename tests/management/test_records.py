@@ -68,5 +68,5 @@ def test_failures_are_grouped_by_error_and_name_the_largest_first() -> None:
 
 
 def test_no_failures_are_an_empty_table() -> None:
-    heading = "count error_class name last_seen first_seen example_id q"
+    heading = "count error_class name in_workflows last_seen first_seen example_id q"
     assert " ".join(run("failures").split()) == heading
