@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,11 +14,16 @@ def lacking(user: Any, permissions: Sequence[str]) -> str:
 
     Empty if none is missing.
     """
-    missing = [permission for permission in permissions if not user.has_perm(permission)]
+    missing = names_of_missing(user, permissions)
     if not missing:
         return ""
     plural = "s" if len(missing) > 1 else ""
-    return f"You need the permission{plural} {' and '.join(map(_named, missing))}."
+    return f"You need the permission{plural} {' and '.join(missing)}."
+
+
+def names_of_missing(user: Any, permissions: Iterable[str]) -> list[str]:
+    """Return the titles, with the names, of those of the permissions that the user lacks."""
+    return [_named(permission) for permission in permissions if not user.has_perm(permission)]
 
 
 def _named(permission: str) -> str:

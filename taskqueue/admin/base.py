@@ -19,6 +19,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.columns import column, last_digits
+from taskqueue.admin.denied import explained
 from taskqueue.admin.links import Links
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
@@ -111,8 +112,19 @@ class ReadOnlyAdmin(_Admin):
             for route, name in self.routes
         ]
 
+    @property
+    def needed_to_view(self) -> tuple[str, ...]:
+        """The permissions that the pages need."""
+        return (f"{self.opts.app_label}.view_{self.opts.model_name}",)
+
     def get_urls(self) -> list[Any]:
-        return [*self.own_urls(), *super().get_urls()]
+        return self.with_explanations([*self.own_urls(), *super().get_urls()])
+
+    def with_explanations(self, patterns: list[Any]) -> list[Any]:
+        """Let the views say which permissions a user lacks."""
+        for pattern in patterns:
+            pattern.callback = explained(self, pattern.callback)
+        return patterns
 
     def get_list_display(self, request: HttpRequest) -> Any:
         """Return the columns; those of the model with their labels."""

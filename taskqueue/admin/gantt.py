@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.denied import Denied
 from taskqueue.admin.links import Links
 from taskqueue.admin.reports import LONGEST_TIME, LOOKING, report
 from taskqueue.display import WORDS, local_time, svg_number
@@ -76,7 +76,7 @@ class GanttAdmin(ReadOnlyAdmin):
     def gantt_view(self, request: HttpRequest) -> HttpResponse:
         """Show what ran in each slot of the workers within a span of time."""
         if not (self.has_view_permission(request) and request.user.has_perm(VIEW_TASKS)):
-            raise PermissionDenied
+            raise Denied(*self.needed_to_view, VIEW_TASKS)
         if request.method not in LOOKING:
             return HttpResponseNotAllowed(LOOKING)
         form = GanttForm({"span": FIRST_SPAN, **request.GET.dict()})

@@ -6,13 +6,13 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 
 from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.admin.acts import LONGEST_NAME, reason_of, tell_errors
 from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.denied import Denied
 from taskqueue.admin.links import back
 from taskqueue.admin.refusals import refused
 from taskqueue.admin.reports import LOOKING, report
@@ -44,7 +44,7 @@ class GroupsPage(ReadOnlyAdmin):
     def groups_view(self, request: HttpRequest) -> HttpResponse:
         """Show the groups, or on POST enqueue the events of one of them."""
         if not request.user.has_perm(VIEW_TASKS):
-            raise PermissionDenied
+            raise Denied(VIEW_TASKS)
         if request.method == "POST":
             return self._fire(request)
         if request.method not in LOOKING:
@@ -85,7 +85,7 @@ class GroupsPage(ReadOnlyAdmin):
 
     def _fire(self, request: HttpRequest) -> HttpResponse:
         if not FIRE.is_for(request.user):
-            raise PermissionDenied
+            raise Denied(*FIRE.permissions)
         form = FireForm(request.POST)
         if form.is_valid():
             self._enqueue(request, **form.cleaned_data)

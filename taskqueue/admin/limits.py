@@ -6,12 +6,12 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.acts import ActsAdmin, tell_errors
+from taskqueue.admin.denied import Denied
 from taskqueue.admin.links import back
 from taskqueue.admin.reports import RowReportAdmin, report
 from taskqueue.admin.tables import LISTING, Column, Show, Table, part
@@ -128,7 +128,7 @@ class LimitAdmin(ActsAdmin, RowReportAdmin):
     def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
         """Handle a button of the page; refused if others have changed the numbers since."""
         if not LIMIT_VERBS["set"].is_for(request.user):
-            raise PermissionDenied
+            raise Denied(*LIMIT_VERBS["set"].permissions)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         row = self.row(str(object_id))

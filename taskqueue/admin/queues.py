@@ -7,7 +7,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -15,6 +14,7 @@ from django.utils.translation import gettext_lazy
 from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.admin.acts import ActsAdmin, reason_of, tell_errors
 from taskqueue.admin.charts import outcomes_chart, times_chart
+from taskqueue.admin.denied import Denied
 from taskqueue.admin.depth_chart import depth_chart
 from taskqueue.admin.groups import GroupsPage
 from taskqueue.admin.links import back, finished_within
@@ -170,7 +170,7 @@ class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):
     def pauses_view(self, request: HttpRequest) -> HttpResponse:
         """Handle buttons of the list that pause and resume a definition, or everything."""
         if not ALL_VERBS["pause_all"].is_for(request.user):
-            raise PermissionDenied
+            raise Denied(*ALL_VERBS["pause_all"].permissions)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         # A button on a page whose form lacks the field names the definition in its address.
@@ -202,7 +202,7 @@ class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):
     def act_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """Handle a button of a list or a page."""
         if not QUEUE_VERBS["pause"].is_for(request.user):
-            raise PermissionDenied
+            raise Denied(*QUEUE_VERBS["pause"].permissions)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         form = ActForm(request.POST)

@@ -73,7 +73,11 @@ class ReportAdmin(ShownWhole):
     def get_urls(self) -> list[Any]:
         name = f"{self.opts.app_label}_{self.opts.model_name}_changelist"
         page = path("", self.admin_site.admin_view(self.changelist_view), name=name)
-        return [*self.own_urls(), page]
+        return self.with_explanations([*self.own_urls(), page])
+
+    @property
+    def needed_to_view(self) -> tuple[str, ...]:
+        return (VIEW_TASKS,)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.has_perm(VIEW_TASKS))

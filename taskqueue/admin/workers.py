@@ -6,7 +6,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import BooleanField, OuterRef, QuerySet, Subquery
 from django.db.models.expressions import RawSQL
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
@@ -16,6 +15,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from taskqueue import control
 from taskqueue.admin.acts import ActsAdmin, reason_of, tell_errors
 from taskqueue.admin.confirming import Question, confirm
+from taskqueue.admin.denied import Denied
 from taskqueue.admin.links import back
 from taskqueue.admin.reports import RowReportAdmin, live_report, report
 from taskqueue.declarations.serving import LONGEST_TEXT, MOST_CONCURRENCY
@@ -208,8 +208,9 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
 
 def _check_may_stop(request: HttpRequest) -> None:
     """Raise PermissionDenied if the user may not ask workers to be quiet or to end."""
-    if not WORKER_VERBS["stop"].is_for(request.user):
-        raise PermissionDenied
+    stop = WORKER_VERBS["stop"]
+    if not stop.is_for(request.user):
+        raise Denied(*stop.permissions)
 
 
 def offered_to(user: Any) -> list[tuple[Verb, tuple[str, ...]]]:

@@ -20,6 +20,8 @@ from taskqueue.models.worker import WorkerStatus
 
 # Seconds between two examinations.
 EVERY = 600
+# Seconds after which no worker seems to run the doctor any more.
+LATE = 3 * EVERY
 # How long the findings of a host are kept that no worker examines any more.
 KEPT_FOR_HOST = timedelta(hours=1)
 # The most findings that are kept.

@@ -9,7 +9,7 @@ from shlex import quote
 from typing import Any
 
 from taskqueue.conf import get_settings
-from taskqueue.monitoring.notice_texts import TEXTS, Code
+from taskqueue.monitoring.notice_texts import OLD_FINDING, OLD_FINDING_ON_HOST, TEXTS, Code
 from taskqueue.monitoring.searching.search_tokens import search_text
 from taskqueue.monitoring.sentences import Sentence, remedy_of
 
@@ -40,7 +40,8 @@ class Notice:
     # these: only it can be retried.
     in_workflows: int = 0
     workflow: str = ""
-    # For how long that task has waited, or the first schedule has been overdue.
+    # For how long that task has waited, or the first schedule has been overdue; for `doctor`, the
+    # time since a worker last ran it, if that is long.
     seconds: float | None = None
     # The trouble of a worker, schedule or heartbeat; names of workers or tags; the number of
     # missing workers, or of ended attempts; the usual failure rate; the class of an error; a name.
@@ -94,8 +95,11 @@ class Notice:
             "halted": not self.total,
             "doctor": bool(self.host),
         }
+        sentence = text.otherwise if is_unknown.get(self.code) else text.sentence
+        if self.code == "doctor" and self.seconds is not None:
+            sentence = OLD_FINDING_ON_HOST if self.host else OLD_FINDING
         return Sentence(
-            text.otherwise if is_unknown.get(self.code) else text.sentence,
+            sentence,
             {
                 "subject": self.subject,
                 "count": f"{self.count or 0:,}{'+' if self.is_capped else ''}",

@@ -18,6 +18,11 @@ Code = Literal[
 ]  # fmt: skip
 
 
+# Of a finding of `doctor`, and of one that depends on the host, if no worker has run it for long.
+OLD_FINDING = gettext_noop("The doctor found {age} ago: {detail}")
+OLD_FINDING_ON_HOST = gettext_noop("The doctor found on {host} {age} ago: {detail}")
+
+
 class Text(NamedTuple):
     """The sentence and the remedy of a code."""
 

@@ -154,7 +154,8 @@ def test_the_page_of_failures_offers_what_its_reader_may_do(
 def test_the_command_for_failures_says_how_many_a_retry_leaves_out(
     mixed: WorkflowRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run("failures")
+    head, group = (line.split() for line in run("failures").splitlines()[:2])
+    assert dict(zip(head, group, strict=False))["in_workflows"] == "1"
     assert "Tasks of workflows, which this leaves out: 1." in capsys.readouterr().err
 
 

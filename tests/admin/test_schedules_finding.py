@@ -26,22 +26,24 @@ def found(client: Any, **filters: str) -> list[str]:
 
 
 def test_schedules_are_filtered_by_state_and_source(log_in_as: LogIn) -> None:
-    for name in ("active", "disabled", "paused", "removed", "trouble", "over", "waits"):
+    for name in ("active", "disabled", "paused", "removed", "trouble", "over", "waits", "overdue"):
         simple_schedule(name)
     rows = Schedule.objects
     rows.filter(name="disabled").update(is_enabled=False)
     schedules.pause("paused", by="ann")
+    late = timezone.now() - timedelta(hours=1)
+    rows.filter(name__in=("overdue", "paused")).update(next_at=late)
     rows.filter(name="removed").update(removed_at=timezone.now(), source="code")
     rows.filter(name="trouble").update(trouble="it broke")
     once = Once(timezone.now()).as_json()
     rows.filter(name="over").update(next_at=None, rule=once)
     rows.filter(name="waits").update(next_at=None, rule=AfterEnd(60).as_json())
     client = log_in_as("viewer")
-    for state in ("disabled", "paused", "removed", "trouble", "over"):
+    for state in ("disabled", "paused", "removed", "trouble", "over", "overdue"):
         assert found(client, state=state) == [state]
-    assert found(client, state="active") == ["active", "waits"]
+    assert found(client, state="active") == ["active", "overdue", "waits"]
     assert found(client, source__exact="code") == ["removed"]
-    assert len(found(client, state="none")) == 7
+    assert len(found(client, state="none")) == 8
     page = read(client, url("schedule", "changelist"))
     for words in ("paused by ann", "disabled", "removed from code", "has a problem", "over"):
         assert words in page

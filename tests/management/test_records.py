@@ -83,5 +83,5 @@ def test_failures_since_a_time_of_day_are_those_since_it_was_last_reached() -> N
 
 
 def test_no_failures_are_an_empty_table() -> None:
-    heading = "count error_class name last_seen first_seen example_id q"
+    heading = "count error_class name in_workflows last_seen first_seen example_id q"
     assert " ".join(run("failures").split()) == heading

@@ -13,6 +13,7 @@ from taskqueue.engine.examinations import (
     EVERY,
     IS_OLD,
     IS_REQUESTED,
+    LATE,
     MOST,
     Note,
     keep,
@@ -28,8 +29,8 @@ from taskqueue.monitoring.doctor.keeping import notes_of
 from taskqueue.monitoring.doctor.words import gettext
 from taskqueue.monitoring.doctor.work import look_at_work
 from taskqueue.monitoring.health import Wanted, probe
-from taskqueue.monitoring.metrics.collector import of_notices
-from taskqueue.monitoring.notices import Notice, notices, visible_to
+from taskqueue.monitoring.metrics.collector import of_examinations, of_notices
+from taskqueue.monitoring.notices import Notice, Situation, notices, visible_to
 from taskqueue.monitoring.overview import overview
 from taskqueue.worker.bodies.examining import run
 from tests.monitoring.rows import HOUR, MINUTE, ago, make_schedule, make_task, make_worker
@@ -156,6 +157,26 @@ def test_every_face_tells_of_a_finding() -> None:
     counted = {sample.labels["level"]: sample.value for sample in gauge.samples
                if sample.labels["kind"] == "doctor"}  # fmt: skip
     assert counted == {"error": 1, "warning": 0}
+
+
+def test_findings_tell_their_age_once_no_worker_runs_the_doctor_any_more() -> None:
+    make_worker()
+    found_by_the_doctor(note(), note(check="clocks", subject="", host="web-1"))
+    (unsampled,) = of_examinations(None)
+    assert unsampled.samples == []
+    assert {each.sentence for each in of_doctor()} == {
+        "The doctor found: It is odd.", "The doctor found on web-1: It is odd.",
+    }  # fmt: skip
+    at = ago(timedelta(seconds=LATE) + MINUTE)
+    Examination.objects.update(examined_at=at)
+    assert {each.sentence for each in of_doctor()} == {
+        "The doctor found 31 min ago: It is odd.",
+        "The doctor found on web-1 31 min ago: It is odd.",
+    }
+    details = [check.detail for check in probe(Wanted(notices="error")).checks]
+    assert "The doctor found 31 min ago: It is odd." in details
+    (gauge,) = of_examinations(Situation().standing.examined)
+    assert [sample.value for sample in gauge.samples] == [at.timestamp()]
 
 
 # What is kept

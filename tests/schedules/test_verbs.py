@@ -413,6 +413,7 @@ def test_problems_of_a_schedule_are_listed_by_severity() -> None:
     assert conditions(schedule, at(1)) == []
     assert conditions(schedule, at(1) + 2 * MINUTE) == ["overdue"]
     schedule.paused_at = at(0)
+    assert conditions(schedule, at(1) + 2 * MINUTE) == ["paused"]
     schedule.trouble = "unreadable"
     assert conditions(schedule, at(1)) == ["trouble", "paused"]
     schedule.removed_at = at(0)

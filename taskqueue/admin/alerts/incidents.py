@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.html import format_html
@@ -14,6 +13,7 @@ from django.utils.translation import gettext as _
 from taskqueue.access.permissions import VIEW_ALERT_RULES, VIEW_ALERTS
 from taskqueue.admin.acts import ActsAdmin, noted, reason_of
 from taskqueue.admin.alerts.words import KINDS
+from taskqueue.admin.denied import Denied
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.links import back
 from taskqueue.admin.reports import RowReportAdmin, report
@@ -126,7 +126,7 @@ class IncidentAdmin(ActsAdmin, RowReportAdmin):
     def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
         """Acknowledge an alert, for users who may also view it."""
         if not (ACKNOWLEDGE.is_for(request.user) and request.user.has_perm(VIEW_ALERTS)):
-            raise PermissionDenied
+            raise Denied(VIEW_ALERTS, *ACKNOWLEDGE.permissions)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         row = self.row(str(object_id))

@@ -7,7 +7,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
@@ -18,6 +17,7 @@ from taskqueue.admin.acts import reason_of, tell_errors
 from taskqueue.admin.alerts.form import RuleForm
 from taskqueue.admin.alerts.words import KINDS, SCOPES
 from taskqueue.admin.confirming import Question, confirm
+from taskqueue.admin.denied import Denied
 from taskqueue.admin.links import back
 from taskqueue.admin.once import ActsOnce, PressedBefore, pressed_once
 from taskqueue.admin.refusals import add_refusal
@@ -239,4 +239,4 @@ def _may_manage(request: HttpRequest) -> bool:
 def _require(request: HttpRequest) -> None:
     """Raise PermissionDenied for users who may not both view and manage rules."""
     if not (_may_manage(request) and request.user.has_perm(VIEW_ALERT_RULES)):
-        raise PermissionDenied
+        raise Denied(VIEW_ALERT_RULES, *ALERT_RULE_VERBS["edit"].permissions)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -16,6 +15,7 @@ from taskqueue.access.permissions import OPERATE, VIEW_WORKERS
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.dashboard.remedies import Act, Look, Remedies
 from taskqueue.admin.dashboard.sentences import sentence
+from taskqueue.admin.denied import Denied
 from taskqueue.admin.reports import LOOKING, report
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.examinations import request_examination
@@ -58,11 +58,11 @@ class DoctorPage(ReadOnlyAdmin):
         A POST asks for one by a worker too, for the notices; it takes `OPERATE`.
         """
         if not (self.has_view_permission(request) and request.user.has_perm(VIEW_WORKERS)):
-            raise PermissionDenied
+            raise Denied(*self.needed_to_view, VIEW_WORKERS)
         may_request = request.user.has_perm(OPERATE)
         if request.method == "POST":
             if not may_request:
-                raise PermissionDenied
+                raise Denied(OPERATE)
             request_examination(project_connection())
             messages.info(
                 request, _("If a worker is running, it updates the notices within seconds.")

@@ -127,9 +127,7 @@ def _template(notice: Notice) -> str:
             "them, such as behind {subject}.",
             count,
         ),
-        "doctor": _("The doctor found on {host}: {detail}")
-        if notice.host
-        else _("The doctor found: {detail}"),
+        "doctor": _doctor(notice),
         "heartbeat_failing": _(
             "The heartbeat {subject} cannot call its URL, so that nobody outside hears that all is "
             "well: {detail}"
@@ -190,6 +188,16 @@ def _template(notice: Notice) -> str:
         ),
     }
     return words[code]
+
+
+def _doctor(notice: Notice) -> str:
+    if notice.seconds is None:
+        if notice.host:
+            return _("The doctor found on {host}: {detail}")
+        return _("The doctor found: {detail}")
+    if notice.host:
+        return _("The doctor found on {host} {age} ago: {detail}")
+    return _("The doctor found {age} ago: {detail}")
 
 
 def _subject(notice: Notice, links: Links) -> SafeString:

@@ -15,9 +15,11 @@ from django.utils.translation import ngettext
 
 from taskqueue import control
 from taskqueue.access.permissions import STOP, VIEW_TASKS
+from taskqueue.access.users import has_all
 from taskqueue.admin.acts import noted
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.confirming import Question, confirm
+from taskqueue.admin.denied import Denied
 from taskqueue.admin.operations.choosing import Choice, ticked, uuids
 from taskqueue.admin.operations.form import StartForm
 from taskqueue.admin.operations.undoing import UNDO_SECONDS
@@ -48,8 +50,9 @@ class OperationStart(ReadOnlyAdmin):
             return HttpResponseNotAllowed([*LOOKING, "POST"])
         given = request.POST if request.method == "POST" else request.GET
         verb = BULK_VERBS.get(given.get("verb", ""))
-        if not request.user.has_perm(VIEW_TASKS) or (verb and not verb.is_for(request.user)):
-            raise PermissionDenied
+        needed = (VIEW_TASKS, *(verb.permissions if verb else ()))
+        if not has_all(request.user, needed):
+            raise Denied(*needed)
         if verb is None:
             raise Http404(_("There is nothing of that name to do."))
         choice = Choice.of(given)

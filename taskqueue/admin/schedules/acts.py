@@ -7,12 +7,12 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 
 from taskqueue.access.permissions import ENQUEUE
+from taskqueue.admin.denied import Denied
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.links import back
 from taskqueue.admin.once import OnceForm, once_of
@@ -55,6 +55,11 @@ class ScheduleActs(ScheduleDeleting):
         """Return whether the user may also create, edit, resume and run, which creates tasks."""
         return SCHEDULE_VERBS["edit"].is_for(request.user)
 
+    def check_may_edit(self, request: HttpRequest) -> None:
+        """Raise `Denied` if the user may not."""
+        if not self.has_edit_permission(request):
+            raise Denied(*SCHEDULE_VERBS["edit"].permissions)
+
     def response_action(
         self, request: Any, queryset: QuerySet[Any], *more: Any, **named: Any
     ) -> HttpResponse | None:
@@ -70,8 +75,9 @@ class ScheduleActs(ScheduleDeleting):
         """Handle a button of the page."""
         name = request.POST.get("verb", "")
         verb = BUTTONS.get(name)
-        if not (verb or SCHEDULE_VERBS["pause"]).is_for(request.user):
-            raise PermissionDenied
+        needed = verb or SCHEDULE_VERBS["pause"]
+        if not needed.is_for(request.user):
+            raise Denied(*needed.permissions)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         schedule: Any = self.get_object(request, str(object_id))

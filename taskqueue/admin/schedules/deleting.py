@@ -6,7 +6,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -14,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from taskqueue.admin.acts import ActsAdmin
 from taskqueue.admin.confirming import Question, confirm
+from taskqueue.admin.denied import Denied
 from taskqueue.engine.schedules.schedule_verbs import SCHEDULE_VERBS
 from taskqueue.models import Schedule
 
@@ -33,7 +33,7 @@ class ScheduleDeleting(ActsAdmin):
     ) -> HttpResponse:
         """Ask for confirmation, and delete. Its occurrences are not read for this."""
         if not DELETE.is_for(request.user):
-            raise PermissionDenied
+            raise Denied(*DELETE.permissions)
         schedule: Any = self.get_object(request, object_id)
         if schedule is None:
             return self.missing(request)

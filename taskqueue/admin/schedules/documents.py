@@ -81,8 +81,7 @@ class ScheduleDocuments(ScheduleEditing):
 
     def import_view(self, request: HttpRequest) -> HttpResponse:
         """Ask for a document, show what it would change, and import it."""
-        if not self.has_edit_permission(request):
-            raise PermissionDenied
+        self.check_may_edit(request)
         form = ImportForm(request.POST or None, request.FILES or None)
         done: list[schedules.Imported] | None = None
         if request.method == "POST" and form.is_valid():

@@ -7,7 +7,6 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import render
 from django.utils.translation import gettext as _
@@ -43,16 +42,14 @@ class ScheduleEditing(ScheduleRunning):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        if not self.has_edit_permission(request):
-            raise PermissionDenied
+        self.check_may_edit(request)
         key = request.GET.get("copy", "")
         copied = self.get_object(request, key) if row_id(key) is not None else None
         return self._edit(request, None, copied, request.GET.get("task", ""))
 
     def preview_view(self, request: HttpRequest) -> HttpResponse:
         """Return the next times of the rule that is being typed, or its error."""
-        if not self.has_edit_permission(request):
-            raise PermissionDenied
+        self.check_may_edit(request)
         if request.method not in LOOKING:
             return HttpResponseNotAllowed(LOOKING)
         rule, problem = rule_typed(request.GET)
@@ -74,8 +71,7 @@ class ScheduleEditing(ScheduleRunning):
         return None if number is None else Schedule.objects.filter(pk=number).first()
 
     def edit_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
-        if not self.has_edit_permission(request):
-            raise PermissionDenied
+        self.check_may_edit(request)
         schedule: Any = self.get_object(request, str(object_id))
         if schedule is None:
             self.message_user(request, _("This schedule no longer exists."), messages.ERROR)

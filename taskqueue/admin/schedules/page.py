@@ -133,7 +133,7 @@ STATES = {
     "over": (gettext_lazy("over: no further runs"), ~RESTS & OVER),
     "overdue": (
         gettext_lazy("overdue: no worker serves it"),
-        ~RESTS & Q(next_at__lt=F("now") - OVERDUE),
+        ~RESTS & Q(paused_at=None, next_at__lt=F("now") - OVERDUE),
     ),
 }
 

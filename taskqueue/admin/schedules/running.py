@@ -6,7 +6,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 
@@ -64,8 +63,7 @@ class ScheduleRunning(ScheduleActs):
 
     def run_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
         """Show the form, or run the schedule and redirect to it."""
-        if not self.has_edit_permission(request):
-            raise PermissionDenied
+        self.check_may_edit(request)
         if request.method not in (*LOOKING, "POST"):
             return HttpResponseNotAllowed([*LOOKING, "POST"])
         schedule: Any = self.get_object(request, str(object_id))

@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 
@@ -14,6 +13,7 @@ from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.acts import noted, reason_of
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.confirming import confirm
+from taskqueue.admin.denied import Denied
 from taskqueue.admin.links import back
 from taskqueue.admin.once import once_of
 from taskqueue.admin.refusals import refused
@@ -46,12 +46,13 @@ class TaskActs(ReadOnlyAdmin):
 
     def act_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
         """Handle a button of a page or a list."""
+        name = request.POST.get("verb", "")
         may_any = any(verb.is_for(request.user) for verb in BUTTONS.values())
         if not (may_any and self.has_view_permission(request)):
-            raise PermissionDenied
+            asked = BUTTONS.get(name)
+            raise Denied(*self.needed_to_view, *(asked.permissions if asked else ()))
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        name = request.POST.get("verb", "")
         verb: Verb | None = RELEASE if name == RELEASE.name else BUTTONS.get(name)
         if verb is DELETE:
             return self.delete_view(request, str(object_id))
@@ -78,7 +79,7 @@ class TaskActs(ReadOnlyAdmin):
     ) -> HttpResponse:
         """Ask for confirmation, and delete. Only this task is read for it."""
         if not (self.has_view_permission(request) and DELETE.is_for(request.user)):
-            raise PermissionDenied
+            raise Denied(*self.needed_to_view, *DELETE.permissions)
         task = self.task_of(object_id)
         if task is None:
             return self.missing(request)
@@ -101,7 +102,7 @@ class TaskActs(ReadOnlyAdmin):
             raise Http404
         verb = TASK_VERBS[what]
         if not (self.has_view_permission(request) and verb.is_for(request.user)):
-            raise PermissionDenied
+            raise Denied(*self.needed_to_view, *verb.permissions)
         if request.method not in (*LOOKING, "POST"):
             return HttpResponseNotAllowed([*LOOKING, "POST"])
         task = Task.objects.using(database_alias()).filter(pk=object_id).first()
@@ -216,7 +217,7 @@ def _permitted(verb: Verb, task: Task, request: HttpRequest) -> Verb:
     if verb is CANCEL and task.status == TaskStatus.RUNNING:
         verb = STOP
     if not verb.is_for(request.user):
-        raise PermissionDenied
+        raise Denied(*verb.permissions)
     return verb
 
 

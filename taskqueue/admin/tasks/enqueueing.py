@@ -6,13 +6,13 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.acts import ReasonField
+from taskqueue.admin.denied import Denied
 from taskqueue.admin.once import once_of
 from taskqueue.admin.refusals import refused
 from taskqueue.admin.reports import LOOKING, report
@@ -49,7 +49,7 @@ class TaskEnqueueing(TaskActs):
     ) -> HttpResponse:
         """Show the form of the named definition, or a choice of definitions."""
         if not self.has_add_permission(request):
-            raise PermissionDenied
+            raise Denied(ENQUEUE)
         if request.method not in (*LOOKING, "POST"):
             return HttpResponseNotAllowed([*LOOKING, "POST"])
         name = request.GET.get("name", "").strip()

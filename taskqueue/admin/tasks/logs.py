@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed, StreamingHttpResponse
 
 from taskqueue.access.permissions import VIEW_LOGS
+from taskqueue.admin.denied import Denied
 from taskqueue.admin.reports import LOOKING
 from taskqueue.admin.tasks.acts import TaskActs
 from taskqueue.admin.tasks.history import lines_of
@@ -25,7 +25,7 @@ class TaskLogs(TaskActs):
     def log_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
         """Return the lines as plain text, the oldest first."""
         if not (self.has_view_permission(request) and request.user.has_perm(VIEW_LOGS)):
-            raise PermissionDenied
+            raise Denied(*self.needed_to_view, VIEW_LOGS)
         if request.method not in LOOKING:
             return HttpResponseNotAllowed(LOOKING)
         task = self.task_of(object_id)

@@ -58,6 +58,8 @@ class EndpointAdmin(ActsOnce, RowReportAdmin):
     class Media:
         css = {"all": ["taskqueue/charts.css", "taskqueue/pages.css"]}
 
+    needed_to_view = (MANAGE_WEBHOOKS,)
+
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.has_perm(MANAGE_WEBHOOKS))
 

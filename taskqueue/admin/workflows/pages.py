@@ -18,6 +18,7 @@ from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES, VIEW_TASKS
 from taskqueue.admin.acts import noted
 from taskqueue.admin.audit import entry_words
 from taskqueue.admin.confirming import Question, confirm, subject_of
+from taskqueue.admin.denied import Denied
 from taskqueue.admin.links import Links
 from taskqueue.admin.refusals import refused
 from taskqueue.admin.reports import LOOKING, live_report
@@ -115,11 +116,11 @@ class WorkflowAdmin(SignalAdmin, WorkflowList):
         given = request.POST if request.method == "POST" else request.GET
         verb = WORKFLOW_VERBS.get(given.get("verb", ""))
         if row is None or not any(each.is_for(request.user) for each in WORKFLOW_VERBS.values()):
-            raise PermissionDenied
+            raise Denied(*self.needed_to_view, *(verb.permissions if verb else ()))
         if verb is None:
             raise Http404("There is no such verb.")
         if not verb.is_for(request.user):
-            raise PermissionDenied
+            raise Denied(*verb.permissions)
         is_sent = request.method == "POST" and (
             "confirmed" in request.POST or not (verb.is_grave or verb.parameters)
         )

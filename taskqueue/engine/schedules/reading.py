@@ -143,19 +143,22 @@ def conditions(schedule: Schedule, now: datetime) -> list[str]:
     """Return everything that keeps a schedule from running, the worst first; empty if it is active.
 
     `removed` from the code, `disabled`, in `trouble`, `paused`; `over` if its rule has no future
-    time or has had all its runs; `overdue` if no worker serves it.
+    time or has had all its runs; `overdue` if no worker serves it, unless it is paused.
     """
+    is_paused = schedule.paused_at is not None
     found = {
         "removed": schedule.removed_at is not None,
         "disabled": not schedule.is_enabled,
         "trouble": bool(schedule.trouble),
-        "paused": schedule.paused_at is not None,
+        "paused": is_paused,
         "over": schedule.is_active and schedule.next_at is None and _is_over(schedule, now),
-        "overdue": (
-            schedule.is_active and schedule.next_at is not None and schedule.next_at < now - OVERDUE
-        ),
+        "overdue": schedule.is_active and not is_paused and _is_late(schedule, now),
     }
     return [name for name, holds in found.items() if holds]
+
+
+def _is_late(schedule: Schedule, now: datetime) -> bool:
+    return schedule.next_at is not None and schedule.next_at < now - OVERDUE
 
 
 def _is_over(schedule: Schedule, now: datetime) -> bool:

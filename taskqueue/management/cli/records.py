@@ -15,7 +15,9 @@ from taskqueue.monitoring.read_models.failure_group import retrying
 
 MOST = 1000
 COLUMNS = ("at", "actor", "verb", "noun", "subject", "before", "reason", "detail")
-GROUP_COLUMNS = ("count", "error_class", "name", "last_seen", "first_seen", "example_id", "q")
+GROUP_COLUMNS = (
+    "count", "error_class", "name", "in_workflows", "last_seen", "first_seen", "example_id", "q",
+)  # fmt: skip
 RETRYING_COLUMNS = ("count", "example_error", "name", "next_at", "example_id", "q")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.examinations import EVERY
+from taskqueue.engine.examinations import LATE
 from taskqueue.models import Examination
 from taskqueue.monitoring.doctor.finding import Check, Finding
 from taskqueue.monitoring.doctor.words import gettext as _
@@ -14,8 +14,6 @@ from taskqueue.monitoring.doctor.words import short_duration
 from taskqueue.monitoring.reading import now
 
 EXAMINATIONS = Check("examinations")
-# Examinations that may be late or missing.
-MOST_MISSED = 3
 
 
 def look_at_examinations(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
@@ -30,7 +28,7 @@ def look_at_examinations(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         return
     seconds = (now() - row.examined_at).total_seconds()
     values = {"name": row.worker_name, "host": row.host, "age": short_duration(seconds)}
-    if seconds > EVERY * MOST_MISSED:
+    if seconds > LATE:
         yield EXAMINATIONS.info(
             seen=_(
                 "The last worker that ran the doctor was {name} on {host}, {age} ago: the notices "

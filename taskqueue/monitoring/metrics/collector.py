@@ -39,6 +39,7 @@ from taskqueue.monitoring.metrics.workflows import workflow_figures
 from taskqueue.monitoring.notice import ERROR, WARNING
 from taskqueue.monitoring.notice_texts import TEXTS
 from taskqueue.monitoring.notices import Notice, Situation, notices
+from taskqueue.monitoring.notices.standing import Examined
 from taskqueue.monitoring.read_models.alert import firing_by_rule
 from taskqueue.monitoring.read_models.limit import read_limits
 from taskqueue.monitoring.read_models.worker import STATES, ShownWorker, living
@@ -163,6 +164,17 @@ def of_alerts(firing: Sequence[tuple[str, int]]) -> list[Metric]:
     return [alerts]
 
 
+def of_examinations(examined: Examined | None) -> list[Metric]:
+    """Return when a worker last ran the doctor; no sample if none did."""
+    last_run = family(
+        Gauge, "doctor_last_run_timestamp_seconds",
+        "When a worker last ran the doctor, whose findings are among the notices.",
+    )  # fmt: skip
+    if examined is not None:
+        last_run.add_metric([], examined.at.timestamp())
+    return [last_run]
+
+
 def of_notices(found: Sequence[Notice]) -> list[Metric]:
     """Return the gauge of the notices; every kind has a sample of each level, so none vanishes."""
     notices = family(
@@ -247,6 +259,7 @@ def _families() -> Iterator[Metric]:
     yield from of_workflows(figures)
     yield from of_alerts(firing_by_rule())
     yield from of_notices(notices(situation))
+    yield from of_examinations(situation.standing.examined)
     yield from of_webhooks(figures)
     yield from of_events(figures)
     yield from of_tables(figures.sizes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from taskqueue.engine.examinations import Note, has_words, told_by
+from taskqueue.engine.examinations import LATE, Note, has_words, told_by
 from taskqueue.models.alert import LONGEST_SUBJECT
 from taskqueue.monitoring.notice import ERROR, WARNING, Notice
 from taskqueue.monitoring.notices.situation import Situation
@@ -20,6 +20,8 @@ def of_doctor(situation: Situation) -> Iterator[Notice]:
     What was found on several hosts is one notice.
     """
     acknowledged = situation.standing.acknowledged
+    examined = situation.standing.examined
+    age = 0.0 if examined is None else (situation.now - examined.at).total_seconds()
     groups: dict[tuple[str, str], list[Note]] = {}
     for note in situation.standing.notes:
         alert = alert_subject_of(note)[:LONGEST_SUBJECT]
@@ -33,6 +35,7 @@ def of_doctor(situation: Situation) -> Iterator[Notice]:
             ERROR if first["severity"] == "problem" else WARNING,
             subject,
             count=len(hosts) or None,
+            seconds=age if age > LATE else None,
             host=named(hosts),
             detail=first["seen"],
             advice=first["remedy"],
