@@ -107,6 +107,13 @@ class WorkflowRun:
             raise self._unreadable
         return self._results.return_value()
 
+    def return_value_of(self, step: str) -> Any:
+        """Return the result of one step, a list for a map; None if it has not succeeded.
+
+        Raises KeyError for an unknown step, and `InvalidWorkflow` as `return_value` does.
+        """
+        return self._results.result_of(self.step(step).name)
+
     @property
     def errors(self) -> dict[str, dict[str, Any]]:
         """The errors of failed steps, by their names."""
@@ -231,6 +238,10 @@ class WorkflowRun:
     async def aresolve(self, step: str, value: Any, reason: str = "", *, by: object = "") -> None:
         """Async version of `resolve`."""
         await self._read_after(self.resolve, step, value, reason, by=by)
+
+    async def areturn_value_of(self, step: str) -> Any:
+        """Async version of `return_value_of`."""
+        return await sync_to_async(self.return_value_of, thread_sensitive=True)(step)
 
     async def aerrors_of(self, step: str) -> dict[int, dict[str, Any]]:
         """Async version of `errors_of`."""

@@ -31,7 +31,8 @@ ELSEWHERE = {
 }
 OURS = ("runworker", "taskqueue", "taskqueue_worker")
 OTHERS = {
-    "cp", "curl", "django-admin", "docker", "echo", "kubectl", "pip", "systemctl", ".", "#",
+    "cp", "curl", "django-admin", "docker", "echo", "export", "kubectl", "pip", "systemctl", ".",
+    "#",
 }  # fmt: skip
 """Commands that are not the project's."""
 BLOCKS = [block for page in PAGES for block in page.all_blocks]

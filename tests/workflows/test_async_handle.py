@@ -24,6 +24,11 @@ def test_errors_can_be_read_in_async_code() -> None:
     assert async_to_sync(errors)() == ["builtins.ValueError"]
 
 
+def test_the_result_of_a_step_can_be_read_in_async_code() -> None:
+    run = finish(chain(add.s(1, 2), echo.s()).enqueue())
+    assert async_to_sync(run.areturn_value_of)("add") == 3
+
+
 def test_a_result_that_is_too_large_keeps_no_verb_and_no_wait_from_its_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -284,6 +284,16 @@ def test_errors_of_members_are_reported_by_their_places() -> None:
         run.errors_of("nothing")
 
 
+def test_the_result_of_each_step_can_be_read() -> None:
+    run = chain(add.s(1, 2), add.map([10, 20]), fail.si()).enqueue()
+    assert run.return_value_of("add") is None
+    finish(run)
+    names = list(run.steps)
+    assert [run.return_value_of(name) for name in names] == [3, [13, 23], None]
+    with pytest.raises(KeyError):
+        run.return_value_of("nothing")
+
+
 def test_a_handle_draws_its_workflow() -> None:
     run = finish(chain(add.s(1, 2), fail.si()).enqueue())
     assert [node.status for node in run.graph().nodes] == ["succeeded", "failed"]

@@ -46,7 +46,10 @@ MOST_RUNS = MOST_ACTS = 10
 LIST_HEAD = ("name", "state", "next (UTC)", "last run (UTC)", "")
 HISTORY_HEAD = ("nominal time (UTC)", "status", "task or workflow, or why there is none")
 AUDIT_HEAD = ("at (UTC)", "act", "by", "what and why")
-NONE_YET = "There are no schedules: see `schedules create --help` and `schedules sync --help`."
+NONE_YET = (
+    "There are no schedules. Those that the code declares are written when a worker starts, or by "
+    "`schedules sync`; to create others, see `schedules create --help`."
+)
 
 
 @subcommand("list", "all schedules, with their state, next time and last run")
