@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import Any, TypeVar
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
+from taskqueue.access.permissions import VIEW_FIGURES, VIEW_TASKS
 from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.heat import by_doubling, heat_map, longest
 from taskqueue.admin.links import finished_within, kept_tasks
@@ -49,13 +50,19 @@ MOST_DEPLOYS_SHOWN = 3
 
 
 class PerformanceAdmin(ReportAdmin):
-    """Read from rollups, so up to a minute old, and kept as long as these."""
+    """Read from rollups, so up to a minute old, and kept as long as these.
+
+    For users who may view rollups; links to tasks also need the permission to view these.
+    """
 
     list_template = "admin/taskqueue/performance/change_list.html"
     name_template = "admin/taskqueue/performance/name.html"
 
     class Media:
         css = {"all": ["taskqueue/charts.css", "taskqueue/pages.css"]}
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.has_perm(VIEW_FIGURES))
 
     def shown(self, request: HttpRequest) -> HttpResponse:
         span = span_of(request)
@@ -83,30 +90,35 @@ class PerformanceAdmin(ReportAdmin):
             span=span,
             rows=rows,
             sparks=_sparks(sparks(span) if since is None else sparks_since(since)),
-            kept=kept_tasks(row.slowest_task_id for row in rows),
+            kept=_kept(request, rows),
         )  # fmt: skip
 
     def _name(self, request: HttpRequest, span: str, name: str) -> HttpResponse:
         row = next((row for row in compared(span) if row.name == name), None)
         definition = registry.find(name)
         steps, marks = series(span, name=name), deploys()
+        sees_tasks = request.user.has_perm(VIEW_TASKS)
+        links = finished_within(self.links, name=name) if sees_tasks else None
         return report(
             self, request, self.name_template, name,
             spans=span_tabs(span, name=name),
             row=row,
-            kept=kept_tasks([row.slowest_task_id]) if row else (),
-            outcomes=outcomes_chart(steps, marks=marks, links=self.tasks_within(name)),
-            times=times_chart(steps, marks=marks, links=self.tasks_within(name)),
-            heat=heat_map(steps, links=self.tasks_within(name)),
+            kept=_kept(request, [row] if row else []),
+            outcomes=outcomes_chart(steps, marks=marks, links=links),
+            times=times_chart(steps, marks=marks, links=links),
+            heat=heat_map(steps, links=links),
             distribution=distribution(steps.whole.run_times),
             span=span,
             doc="" if definition is None else documented(definition),
             declared=[] if definition is None else declared_options(definition),
         )  # fmt: skip
 
-    def tasks_within(self, name: str) -> Callable[[datetime, datetime], str]:
-        """Return a function for the address of the name's tasks that finished within a step."""
-        return finished_within(self.links, name=name)
+
+def _kept(request: HttpRequest, rows: Iterable[NamePerformance]) -> set[UUID]:
+    """Return the slowest tasks to which the page may link."""
+    if not request.user.has_perm(VIEW_TASKS):
+        return set()
+    return kept_tasks(row.slowest_task_id for row in rows)
 
 
 def _sparks(found: Sparks) -> dict[str, SafeString]:

@@ -20,6 +20,7 @@ from tests.sample.tasks import add
 
 URL = "/admin/taskqueue/dashboard/"
 CARDS = {
+    "view_rollup": "charts",
     "view_queue": "queues",
     "view_worker": "workers",
     "view_lease": "running",

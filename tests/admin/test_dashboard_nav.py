@@ -45,7 +45,7 @@ def test_the_index_of_the_app_leads_to_the_dashboard(log_in_as: LogIn) -> None:
 def test_tabs_lead_only_to_what_one_may_view(log_in_as: LogIn) -> None:
     client = log_in_as("viewer", "view_task", "view_queue")
     page = client.get("/admin/taskqueue/dashboard/").content.decode()
-    assert tabs(page) == ["dashboard", "task", "failure", "performance", "queue"]
+    assert tabs(page) == ["dashboard", "task", "failure", "queue"]
 
 
 def test_the_help_of_the_keys_names_each_page(log_in_as: LogIn) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
@@ -56,7 +57,7 @@ def figures(name: str, **known: Any) -> NamePerformance:
 def test_the_names_that_ran_most_come_first(log_in_as: LogIn) -> None:
     roll_up("shop.tasks.send", succeeded=3)
     roll_up("shop.tasks.bill", succeeded=5, failed=1)
-    client = log_in_as("viewer", "view_task")
+    client = log_in_as("viewer", "view_rollup", "view_task")
     assert names(client) == ["shop.tasks.bill", "shop.tasks.send"]
     assert names(client, sort="count") == ["shop.tasks.send", "shop.tasks.bill"]
     assert names(client, sort="name", span="week") == ["shop.tasks.bill", "shop.tasks.send"]
@@ -114,7 +115,7 @@ def test_the_slowest_task_is_linked_as_long_as_it_is_kept(log_in_as: LogIn) -> N
 
 def test_a_name_has_a_page_with_its_charts(log_in_as: LogIn) -> None:
     roll_up("shop.tasks.send")
-    answer = log_in_as("viewer", "view_task").get(PAGE, {"name": "shop.tasks.send"})
+    answer = log_in_as("viewer", "view_rollup", "view_task").get(PAGE, {"name": "shop.tasks.send"})
     assert answer.context["row"].count == 1
     page = answer.content.decode()
     assert page.count("<svg") >= 2
@@ -140,17 +141,39 @@ def test_a_hostile_name_is_text(log_in_as: LogIn) -> None:
     ("role", "status"),
     [("anonymous", 302), ("user", 302), ("staff", 403), ("viewer", 200), ("superuser", 200)],
 )
-def test_the_page_is_for_those_who_may_view_tasks(role: str, status: int, log_in_as: LogIn) -> None:
+def test_the_page_is_for_users_who_may_view_figures(
+    role: str, status: int, log_in_as: LogIn
+) -> None:
     client = log_in_as(role)
     for asked in ({}, {"name": "x"}):
         assert client.get(PAGE, asked).status_code == status
     assert client.post(PAGE).status_code == (405 if status == 200 else status)
 
 
+def test_the_page_links_to_tasks_only_for_users_who_may_view_them(
+    client: Client,
+) -> None:
+    task = Task.objects.create(name="shop.tasks.send", crash_delay=timedelta(seconds=1))
+    roll_up("shop.tasks.send", slowest_seconds=9.0, slowest_task_id=task.id)
+    user = User.objects.create_user("staff", is_staff=True)
+    client.force_login(user)
+    for codenames, status, links in (
+        (["view_task"], 403, 0),
+        (["view_rollup"], 200, 0),
+        (["view_rollup", "view_task"], 200, 1),
+    ):
+        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        for asked in ({}, {"name": "shop.tasks.send"}):
+            answer = client.get(PAGE, asked)
+            assert answer.status_code == status, (codenames, asked)
+            page = answer.content.decode()
+            assert ("/taskqueue/task/" in page) == bool(links), (codenames, asked)
+
+
 def test_the_page_costs_few_queries(log_in_as: LogIn, django_assert_max_num_queries: Any) -> None:
     for number in range(30):
         roll_up(f"shop.tasks.t{number}")
-    client = log_in_as("viewer", "view_task")
+    client = log_in_as("viewer", "view_rollup", "view_task")
     with django_assert_max_num_queries(MOST_QUERIES):
         assert len(names(client)) == 30
     with django_assert_max_num_queries(MOST_QUERIES):
@@ -172,7 +195,7 @@ def test_names_that_got_slower_since_a_moment_come_first(log_in_as: LogIn) -> No
                 name, starts_at=now - timedelta(minutes=minutes), succeeded=10,
                 run_times={str(bucket): 10},
             )  # fmt: skip
-    client = log_in_as("viewer", "view_task")
+    client = log_in_as("viewer", "view_rollup", "view_task")
     since = (now - timedelta(minutes=25)).isoformat()
     assert names(client, since=since) == ["b.slower", "a.same", "c.faster"]
     page = client.get(PAGE, {"since": since}).content.decode()
@@ -186,7 +209,7 @@ def test_deploys_are_offered_and_marked(log_in_as: LogIn) -> None:
     Worker.objects.create(
         name="w", host="h", pid=1, versions={"project": "1.4.2"}, started_at=at, seen_at=at
     )
-    client = log_in_as("viewer", "view_task")
+    client = log_in_as("viewer", "view_rollup", "view_task")
     tabs = [str(tab["title"]) for tab in client.get(PAGE).context["spans"]]
     assert tabs[-1] == "Since 1.4.2"
     page = client.get(PAGE, {"name": "shop.tasks.send"}).content.decode()
@@ -199,7 +222,7 @@ def test_a_step_of_a_chart_leads_to_what_finished_in_it(log_in_as: LogIn) -> Non
     task = Task.objects.create(
         name="shop.tasks.send", status="failed", finished_at=ended, crash_delay=timedelta(1)
     )
-    client = log_in_as("viewer", "view_task")
+    client = log_in_as("viewer", "view_rollup", "view_task")
     page = client.get(PAGE, {"name": "shop.tasks.send"}).content.decode()
     [url] = {url for url in Markup(page).links if "finished_after" in url}
     assert [each.pk for each in client.get(url).context["cl"].result_list] == [task.pk]
@@ -209,7 +232,7 @@ def test_a_heat_map_tells_how_many_attempts_took_how_long_when(log_in_as: LogIn)
     now = timezone.now()
     roll_up("a", starts_at=now - timedelta(minutes=30), run_times={"0": 9, "8": 1})
     roll_up("a", starts_at=now - timedelta(minutes=5), run_times={"8": 4})
-    answer = log_in_as("viewer", "view_task").get(PAGE, {"name": "a"})
+    answer = log_in_as("viewer", "view_rollup", "view_task").get(PAGE, {"name": "a"})
     assert answer.context["heat"].count('class="taskqueue-heat"') == 3
     assert answer.context["heat"].count('fill-opacity="1"') == 1
     assert [(part["longest"], part["count"]) for part in answer.context["distribution"]] == [

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connections
 from django.test import Client
 from django.utils import timezone
@@ -185,6 +186,13 @@ def test_a_page_draws_how_many_tasks_waited(log_in_as: LogIn) -> None:
     page = read(client, LINKS.queue_url("mail"))
     assert "taskqueue-bar taskqueue-bar--waiting" in page
     assert "at most 1" in page
+
+
+def test_a_page_shows_attempts_to_users_who_may_view_figures(log_in_as: LogIn) -> None:
+    address = LINKS.queue_url("mail")
+    assert "Outcomes" in read(log_in_as("viewer", "view_queue", "view_rollup"), address)
+    User.objects.all().delete()
+    assert "Outcomes" not in read(log_in_as("viewer", "view_queue"), address)
 
 
 def test_an_empty_queue_is_deleted_from_its_page(log_in_as: LogIn) -> None:

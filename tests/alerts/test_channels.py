@@ -101,7 +101,7 @@ def test_a_heartbeat_goes_to_no_address_that_is_not_public_any_more(settings: An
     assert Task.objects.get().status == "failed"
 
 
-def test_endpoints_that_a_rule_names_are_told_of_its_alerts_alone(settings: Any) -> None:
+def test_endpoints_that_a_rule_names_receive_its_alerts_only(settings: Any) -> None:
     settings.TASKQUEUE = {**settings.TASKQUEUE, "WEBHOOK_ALLOW": ["127.0.0.1/32"]}
     make_worker("w1", trouble="no disk")
     with a_watcher() as (url, asked):

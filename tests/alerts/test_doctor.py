@@ -40,7 +40,7 @@ def test_a_rule_about_the_doctor_follows_what_workers_find() -> None:
     assert "duties" not in dict(open_incidents())
 
 
-def test_an_alert_about_a_finding_is_told_in_the_language_of_its_reader() -> None:
+def test_an_alert_about_a_finding_is_shown_in_the_language_of_its_reader() -> None:
     make_worker()
     make_rule("doctor", "doctor")
     make_task("scheduled", run_after=ago(HOUR))
@@ -105,7 +105,7 @@ def test_each_finding_of_one_system_check_is_an_alert_and_acknowledged_alone() -
 
 
 @pytest.mark.parametrize(("language", "age"), [("en", "2 h"), ("zh-hans", "2 小时")])
-def test_a_text_of_the_doctor_is_told_in_other_languages_later(language: str, age: str) -> None:
+def test_a_text_of_the_doctor_can_be_translated_later(language: str, age: str) -> None:
     text = "The oldest waits {age}, {subject}: {number}."
     with override("en"):
         seen = gettext(text).format(age=short_duration(7200), subject="a b", number=3)

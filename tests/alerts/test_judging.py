@@ -102,7 +102,7 @@ def test_each_further_failure_is_news_after_five_minutes() -> None:
     assert mails() == [["raised"], ["more"]]
 
 
-def test_a_rule_that_takes_several_failures_tells_of_them_once() -> None:
+def test_a_rule_with_a_threshold_reports_several_failures_once() -> None:
     from tests.alerts.steps import pass_time
 
     make_worker()
@@ -159,7 +159,7 @@ def test_a_late_queue_is_reported_by_whether_its_workers_are_busy() -> None:
     assert "Start more workers" in found.remedy
 
 
-def test_new_kinds_of_error_of_taskqueue_itself_are_told_where_a_rule_names_them() -> None:
+def test_new_errors_of_taskqueues_own_tasks_are_reported_if_a_rule_names_them() -> None:
     make_worker()
     make_task("failed", name="shop.send", error_class="shop.New")
     make_task("failed", name="taskqueue.webhooks.deliver", error_class="x.Down")

@@ -28,7 +28,7 @@ def sent() -> list[Any]:
     return list(mail.outbox)
 
 
-def test_a_mail_tells_what_is_wrong_since_when_and_what_to_do() -> None:
+def test_a_mail_names_the_problem_its_start_and_the_remedy() -> None:
     make_worker("w1", trouble="no space left on device")
     make_rule("disks", mail=["ann@example.org", "bob@example.org"])
     look_now()
@@ -141,7 +141,7 @@ def test_numbers_and_times_of_a_condition_are_in_its_translation() -> None:
     assert "最近 10 分钟 内\uff0c名为 shop.{tasks}.send 的失败任务\uff1a2。" in message.body
 
 
-def test_a_condition_without_words_is_told_as_it_was_seen() -> None:
+def test_a_condition_without_stored_words_is_shown_as_it_was_found() -> None:
     make_worker("w1", trouble="no disk")
     make_rule()
     look_now()

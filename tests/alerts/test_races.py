@@ -72,7 +72,7 @@ def test_two_that_raise_the_same_past_the_lock_raise_and_tell_it_once() -> None:
 
 
 @pytest.mark.postgresql_only
-def test_without_the_unique_constraint_it_would_be_raised_and_told_twice() -> None:
+def test_without_the_unique_constraint_an_alert_would_be_raised_and_sent_twice() -> None:
     """The mistake that the constraint is there for, and that the check above sees."""
     constraint = next(
         each for each in Incident._meta.constraints if each.name == "taskqueue_incident_open"

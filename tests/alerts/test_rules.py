@@ -260,7 +260,7 @@ def test_the_name_of_a_rule_is_one_that_people_see(name: Any) -> None:
     ["0" * 30 + "9" * 5000, 10**5000, 2**63, "x", "", 0, True],
     ids=["text", "number", "large", "word", "nothing", "zero", "truth"],
 )
-def test_an_alert_that_is_none_is_told_with_where_they_are_listed(alert: Any) -> None:
+def test_an_unknown_alert_is_refused_with_the_command_that_lists_alerts(alert: Any) -> None:
     with pytest.raises(AlertDoesNotExist, match="taskqueue alerts list"):
         alerts.acknowledge(alert)
 

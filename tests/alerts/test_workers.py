@@ -91,7 +91,7 @@ def faults() -> list[str]:
     return found
 
 
-def test_each_raise_and_clear_is_told_once_while_judging_workers_are_killed(
+def test_each_raise_and_clear_is_sent_once_while_judging_workers_are_killed(
     start_worker: StartWorker, tmp_path: Path
 ) -> None:
     env = {"TASKQUEUE_TEST_MAIL": str(tmp_path / "mail")}
@@ -118,7 +118,7 @@ def test_each_raise_and_clear_is_told_once_while_judging_workers_are_killed(
 
 
 @pytest.mark.postgresql_only
-def test_a_worker_that_is_killed_while_it_raises_has_raised_and_told_nothing(
+def test_a_worker_killed_while_it_raises_an_alert_has_raised_and_sent_nothing(
     start_worker: StartWorker,
 ) -> None:
     make_rule("schedules", "schedule_trouble")

@@ -73,7 +73,7 @@ def test_a_task_must_end_soon_after_the_last_fault(story: Story) -> None:
 # 15
 
 
-def test_a_worker_claims_nothing_after_it_was_told_to_end(story: Story) -> None:
+def test_a_worker_must_not_claim_after_it_was_asked_to_end(story: Story) -> None:
     term = Term("ada", story.now, story.now + 4)
     story.end(story.claim(story.enqueue()), "succeeded")
     assert found(story.history(terms=(term,))) == {15}
@@ -90,7 +90,7 @@ def test_a_claim_that_left_no_trace_counts_too(story: Story) -> None:
     assert lease.worker_name == "ada"
 
 
-def test_a_worker_that_was_told_to_end_does(story: Story) -> None:
+def test_a_worker_that_was_asked_to_end_must_end(story: Story) -> None:
     story.now += 60
     assert found(story.history(terms=(Term("ada", 1000.0, None),))) == {15}
 

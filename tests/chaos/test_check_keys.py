@@ -29,7 +29,7 @@ def test_tasks_of_two_scopes_may_hold_one_key(story: Story) -> None:
 
 
 @pytest.mark.parametrize("created", [True, False])
-def test_who_asks_in_one_scope_gets_no_task_of_another(story: Story, created: bool) -> None:
+def test_an_enqueue_in_one_scope_gets_no_task_of_another(story: Story, created: bool) -> None:
     holder = story.enqueue(**KEYED)
     story.end(story.claim(holder), "succeeded")
     answer = Enqueue(
@@ -64,7 +64,7 @@ def test_a_key_for_the_start_is_free_from_the_claim_on(story: Story) -> None:
     assert found(story.history()) == set()
 
 
-def test_who_loses_the_race_gets_the_holder(story: Story) -> None:
+def test_an_enqueue_that_loses_the_race_gets_the_holder(story: Story) -> None:
     story.end(story.claim(story.enqueue()), "succeeded")
     answer = Enqueue(sequence=9, state="ok", unique_key="k", task_ids=("task-1",), created=False)
     assert found(story.history(enqueues=(*story.enqueues, answer))) == {10}

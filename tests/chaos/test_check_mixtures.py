@@ -52,7 +52,7 @@ def mixture(story: Story, *, limit: int = 2, is_apart: bool = False) -> History:
     )
 
 
-def test_a_mixture_that_ran_as_it_should(story: Story) -> None:
+def test_a_correct_mixture_is_clean(story: Story) -> None:
     assert found(mixture(story)) == set()
 
 

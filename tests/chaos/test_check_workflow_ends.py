@@ -34,7 +34,7 @@ def marks(story: Story) -> History:
     )
 
 
-def test_a_context_that_was_folded_as_it_should(story: Story) -> None:
+def test_a_correctly_folded_context_is_clean(story: Story) -> None:
     assert found(marks(story)) == set()
 
 

@@ -36,7 +36,7 @@ def chord(story: Story, **changed: Any) -> History:
     return replace(history, **changed)
 
 
-def test_a_chord_that_ran_as_it_should(story: Story) -> None:
+def test_a_correct_chord_is_clean(story: Story) -> None:
     assert found(chord(story)) == set()
 
 
@@ -219,7 +219,7 @@ def tree(story: Story, **changed: Any) -> History:
     return replace(history, **changed)
 
 
-def test_a_tree_that_ran_as_it_should(story: Story) -> None:
+def test_a_correct_tree_is_clean(story: Story) -> None:
     assert found(tree(story)) == set()
 
 

@@ -62,7 +62,7 @@ def test_distinct_workers_take_a_task_up_to_its_number() -> None:
     assert (task.status, task.open_slots, task.running_leases) == ("running", 0, 2)
 
 
-def test_it_succeeds_when_all_have() -> None:
+def test_a_shared_task_succeeds_when_all_its_workers_have() -> None:
     result = add.using(workers=2).enqueue(1)
     [first], [second] = take("a"), take("b")
     assert end(second, OutcomeKind.SUCCEEDED, return_value="2") == "running"

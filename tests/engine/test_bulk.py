@@ -109,7 +109,7 @@ def test_tasks_that_failed_with_one_error_are_retried() -> None:
     assert statuses() == {"ready": 7, "failed": 1}
 
 
-def test_those_that_run_are_asked_to_stop() -> None:
+def test_a_bulk_cancel_asks_running_tasks_to_stop() -> None:
     fill(5)
     claim(4)
     assert tuple(request_stop_many(TaskFilter(worker="w1"))) == (4, 4)

@@ -123,7 +123,7 @@ def test_the_attempt_rises_at_every_claim() -> None:
     assert list(Lease.objects.order_by("id").values_list("attempt", flat=True)) == [1, 2, 3]
 
 
-def test_the_queues_that_have_something_ready_are_told_once_each() -> None:
+def test_queues_with_ready_tasks_are_returned_once_each() -> None:
     assert ready_queues(connection) == []
     for queue_name in ("b", "a", "b", "c"):
         noop.using(queue_name=queue_name).enqueue()

@@ -86,7 +86,7 @@ def test_a_running_task_is_asked_to_stop_and_audited(verb: Any) -> None:
     assert audited() == [("stop", str(result.id), "anna", "enough", "running")]
 
 
-def test_who_asked_first_is_remembered() -> None:
+def test_the_first_stop_request_keeps_its_author() -> None:
     result = noop.enqueue()
     claimed = claim_one()
     cancel(result.id, by="anna", reason="enough")
@@ -211,7 +211,7 @@ class Person:
 @pytest.mark.parametrize(
     ("by", "actor"), [(None, ""), (Person("anna"), "anna"), (7, "7"), (Person(None), "Person")]
 )
-def test_who_acts_may_be_any_object(by: Any, actor: str) -> None:
+def test_the_actor_may_be_any_object(by: Any, actor: str) -> None:
     noop.enqueue().cancel(None, by=by)  # type: ignore[arg-type]
     assert [line[2:4] for line in audited()] == [(actor, "")]
 
@@ -318,7 +318,7 @@ def test_a_cancel_that_races_with_a_claim_ends_or_asks_and_never_does_nothing() 
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_of_many_retries_at_once_one_is_done() -> None:
+def test_one_of_many_simultaneous_retries_is_carried_out() -> None:
     result = task_that_is(TaskStatus.FAILED)
     refused: list[str] = []
 

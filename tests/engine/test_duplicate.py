@@ -45,7 +45,7 @@ def test_a_task_is_duplicated_whatever_became_of_it(status: TaskStatus) -> None:
     ]
 
 
-def test_it_has_the_arguments_and_options_of_the_old_one() -> None:
+def test_a_duplicate_has_the_arguments_and_options_of_the_original() -> None:
     old = add.using(
         queue_name="mail", priority=4, max_attempts=3, timeout=9, metadata={"a": 1},
         worker_names=["w1"], retention=timedelta(days=2),
@@ -56,7 +56,7 @@ def test_it_has_the_arguments_and_options_of_the_old_one() -> None:
     }
 
 
-def test_secrets_are_kept_and_told_to_nobody() -> None:
+def test_a_duplicate_keeps_secrets_and_shows_them_to_nobody() -> None:
     old = log_in.enqueue("bob", "pass-phrase")
     assert task_of(old).args == Task.objects.get(id=duplicate(old)).args
     assert not Audit.objects.filter(detail__contains="pass-phrase").exists()

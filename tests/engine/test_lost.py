@@ -73,7 +73,7 @@ def test_a_stop_ends_the_attempt_of_a_lost_worker_at_once(verb: Callable[..., st
     assert (task.status, task.finished_at is None) == ("cancelled", False)
 
 
-def test_who_ended_it_and_that_the_worker_was_lost_stands_in_the_audit() -> None:
+def test_the_audit_names_who_ended_the_attempt_and_that_its_worker_was_lost() -> None:
     result, _ = held_by_lost()
     request_stop(result.id, by="anna", reason="its host is gone")
     line = Audit.objects.get()
@@ -204,7 +204,7 @@ def test_a_delete_is_refused_and_names_the_remedy() -> None:
     assert not Task.objects.exists()
 
 
-def test_of_several_workers_only_the_attempt_of_the_lost_one_ends() -> None:
+def test_of_several_workers_only_the_attempt_of_the_lost_worker_ends() -> None:
     result = noop.using(workers=2, lease_duration=YEAR).enqueue()
     for name in ("a", "b"):
         worker_row(name)

@@ -82,7 +82,7 @@ def test_each_verb_does_what_it_does_to_one_task(
         assert Task.objects.filter(priority=5).count() == 5
 
 
-def test_those_that_run_are_asked_to_stop() -> None:
+def test_an_operation_asks_running_tasks_to_stop() -> None:
     fill(5)
     claim(4)
     operation = start_operation("stop", TaskFilter(name=noop.name), by="ada")
@@ -152,7 +152,7 @@ def test_several_operations_take_turns() -> None:
 PRIORITY = {"changes": {"priority": 5}}
 
 
-def test_one_that_is_called_off_stops_where_it_is() -> None:
+def test_a_cancelled_operation_stops_where_it_is() -> None:
     fail(9)
     operation = start_operation("retry", FAILED)
     serving.step(connection)
@@ -167,7 +167,7 @@ def test_one_that_is_called_off_stops_where_it_is() -> None:
         cancel_operation(operation.id)
 
 
-def test_one_that_is_not_there_is_said_to_be_so() -> None:
+def test_a_missing_operation_is_refused() -> None:
     for key in (uuid4(), "nonsense"):
         with pytest.raises(OperationDoesNotExist, match="There is no operation"):
             cancel_operation(key)

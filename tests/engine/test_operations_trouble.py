@@ -190,7 +190,7 @@ def test_two_workers_never_have_the_same_chunk() -> None:
     assert set(audited("retry").values()) == {1}
 
 
-def test_one_that_is_called_off_by_another_session_ends() -> None:
+def test_an_operation_cancelled_by_another_session_ends() -> None:
     fail(12)
     operation = start_operation("retry", FAILED)
     with another_connection() as worker:

@@ -55,7 +55,7 @@ def test_an_empty_queue_goes_with_its_pause_and_its_limit_and_is_audited() -> No
     ],
     ids=str,
 )
-def test_one_with_a_task_that_waits_stays(options: dict[str, Any]) -> None:
+def test_a_queue_with_a_waiting_task_is_not_deleted(options: dict[str, Any]) -> None:
     Queue.objects.create(name="mail")
     noop.using(queue_name="mail", **options).enqueue()
     with pytest.raises(TransitionRefused, match="1 task that has not finished"):
@@ -63,14 +63,14 @@ def test_one_with_a_task_that_waits_stays(options: dict[str, Any]) -> None:
     assert names() == ["mail"]
 
 
-def test_one_with_a_task_under_a_limit_stays() -> None:
+def test_a_queue_with_a_task_under_a_limit_is_not_deleted() -> None:
     control.limit_queue("mail", concurrency=1)
     noop.using(queue_name="mail").enqueue()
     with pytest.raises(TransitionRefused, match="1 task that has not finished"):
         control.delete_queue("mail")
 
 
-def test_one_with_a_task_that_runs_stays_until_it_has_ended() -> None:
+def test_a_queue_with_a_running_task_is_not_deleted_until_it_has_ended() -> None:
     noop.using(queue_name="mail").enqueue_many([((), {})] * 2)
     Queue.objects.create(name="mail")
     claim(1, queue="mail")
@@ -81,7 +81,7 @@ def test_one_with_a_task_that_runs_stays_until_it_has_ended() -> None:
     assert Task.objects.count() == 2, "What has finished stays."
 
 
-def test_one_that_a_live_worker_serves_by_its_name_stays() -> None:
+def test_a_queue_that_a_live_worker_serves_by_name_is_not_deleted() -> None:
     Queue.objects.create(name="mail")
     hire(queues={"mail": 1})
     with pytest.raises(TransitionRefused, match="Worker 'w' serves queue 'mail' by its name"):
@@ -119,7 +119,7 @@ def test_a_new_task_or_a_pause_brings_it_back() -> None:
     assert found.is_paused
 
 
-def test_one_that_nobody_knows_is_told_with_the_nearest() -> None:
+def test_an_unknown_queue_is_refused_with_the_nearest_name() -> None:
     Queue.objects.create(name="mail")
     with pytest.raises(QueueDoesNotExist, match="Did you mean 'mail'"):
         control.delete_queue("mial")

@@ -43,7 +43,7 @@ def test_a_stop_asks_every_worker_and_takes_no_further_ones() -> None:
     assert list(statuses) == ["stopped", "lost"]
 
 
-def test_one_that_waits_for_its_next_worker_is_cancelled_at_once() -> None:
+def test_a_shared_task_that_waits_for_its_next_worker_is_cancelled_at_once() -> None:
     result = add.using(workers=2).enqueue(1)
     [first] = take("a")
     end(first, OutcomeKind.SUCCEEDED, return_value="1")

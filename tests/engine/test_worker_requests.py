@@ -33,7 +33,7 @@ def asked(name: str = "w1") -> str:
 
 
 @pytest.mark.parametrize("request_", ["quiet", "stop", "kill"])
-def test_a_ping_brings_what_is_asked_and_acknowledges_it(request_: str) -> None:
+def test_a_ping_returns_requests_and_acknowledges_them(request_: str) -> None:
     own, answer = registered()
     assert touch(own, answer) == Asked("", "", "")
     assert row().request_seen_at is None
@@ -125,7 +125,7 @@ def test_a_stop_after_a_resume_and_a_resume_of_many() -> None:
         resume_workers(WorkerFilter(names=["a", "nobody"]))
 
 
-def test_who_registers_anew_under_the_name_was_asked_nothing() -> None:
+def test_a_worker_that_registers_again_under_the_name_has_no_request() -> None:
     registered()
     kill_worker("w1", by="anna", reason="why")
     fall_silent()

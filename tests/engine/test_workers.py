@@ -63,7 +63,7 @@ def fall_silent(name: str = "w1") -> None:
     Worker.objects.filter(name=name).update(seen_at=past())
 
 
-def test_a_worker_registers_what_it_says_of_itself() -> None:
+def test_a_worker_registers_its_own_description() -> None:
     before = dialect_for(connection).now(connection)
     own, answer = registered()
     worker = row()
@@ -208,7 +208,7 @@ def test_a_queue_is_remembered_once_with_its_controls() -> None:
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_of_many_workers_that_start_under_one_name_one_gets_it() -> None:
+def test_one_of_many_workers_that_start_under_one_name_gets_it() -> None:
     answers: list[object] = []
 
     def start(pid: int) -> Any:

@@ -74,7 +74,7 @@ def test_reading_again_writes_nothing_while_the_subscription_lasts() -> None:
     assert not [query for query in queries if not query["sql"].startswith("SELECT")]
 
 
-def test_a_reader_that_comes_too_late_is_told_where_to_read_on() -> None:
+def test_a_reader_that_comes_too_late_learns_where_to_continue() -> None:
     Audience.objects.create(last_seq=9, pruned_seq=7)
     with pytest.raises(EventsGone) as caught:
         events.since(3)

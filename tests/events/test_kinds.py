@@ -29,7 +29,7 @@ def advance() -> None:
         pass
 
 
-def test_a_workflow_tells_of_its_success_and_of_a_cancel_and_a_retry() -> None:
+def test_the_success_cancel_and_retry_of_a_workflow_write_events() -> None:
     listen("workflow.*")
     first = chain(noop.s(), noop.si()).enqueue()
     for _ in range(2):
@@ -52,7 +52,7 @@ def test_a_workflow_tells_of_its_success_and_of_a_cancel_and_a_retry() -> None:
     assert succeeded.details["seconds"] >= 0
 
 
-def test_a_schedule_tells_of_the_times_that_it_skips() -> None:
+def test_skipped_times_of_a_schedule_write_events() -> None:
     listen("schedule.*")
     make(name="hourly", overlap="skip")
     serve(at(1))
@@ -71,7 +71,7 @@ def test_a_run_that_is_skipped_after_it_has_waited_is_reported() -> None:
     assert kinds() == ["schedule.skipped"]
 
 
-def test_an_operation_tells_of_its_end_and_of_being_cancelled() -> None:
+def test_the_end_or_cancel_of_an_operation_writes_an_event() -> None:
     listen("operation.*")
     noop.enqueue()
     done = start_operation("cancel", TaskFilter(statuses=["ready"]))

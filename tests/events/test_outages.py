@@ -175,7 +175,7 @@ def test_an_error_that_another_try_does_not_mend_is_raised_at_once() -> None:
         Outage().wait_after(connection, OperationalError("no such table: taskqueue_event"))
 
 
-def test_a_reader_ahead_of_the_feed_is_told_where_to_read_on() -> None:
+def test_a_reader_ahead_of_the_feed_learns_where_to_continue() -> None:
     Audience.objects.create(last_seq=9)
 
     async def read() -> None:

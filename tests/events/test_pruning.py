@@ -99,7 +99,9 @@ def test_events_without_a_number_are_kept(keep: Callable[..., None]) -> None:
 
 
 @pytest.mark.postgresql_only
-def test_whoever_numbers_events_is_not_waited_for(keep: Callable[..., None]) -> None:
+def test_pruning_does_not_wait_for_the_session_that_numbers_events(
+    keep: Callable[..., None],
+) -> None:
     number_some(2)
     keep(rows=1)
     with another_connection() as other, other.cursor() as cursor:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 CANARY = "canary-7f3a91"
 
 
-def test_a_task_tells_of_its_enqueue_start_and_success() -> None:
+def test_the_enqueue_start_and_success_of_a_task_write_events() -> None:
     listen()
     task = add.using(queue_name="mail").enqueue(1)
     end(claim_one(queue="mail"), OutcomeKind.SUCCEEDED)
@@ -51,7 +51,7 @@ def test_a_task_tells_of_its_enqueue_start_and_success() -> None:
         lambda: chain(noop.s()).enqueue(),
     ],
 )
-def test_every_way_to_enqueue_tells_of_it(write: Callable[[], Any]) -> None:
+def test_every_way_to_enqueue_writes_an_event(write: Callable[[], Any]) -> None:
     listen("task.enqueued")
     write()
     assert [str(event.task_id) for event in written()] == [str(Task.objects.get().id)]
@@ -91,7 +91,7 @@ def test_manual_actions_write_events() -> None:
     ]  # fmt: skip
 
 
-def test_a_lost_attempt_tells_of_it_and_of_its_retry() -> None:
+def test_a_lost_attempt_and_its_retry_write_events() -> None:
     listen("task.lost", "task.retrying", "task.failed")
     noop.enqueue()
     end(claim_one(), OutcomeKind.LOST)
@@ -110,7 +110,7 @@ def test_progress_tells_its_percent() -> None:
     assert [event.details for event in written()] == [{"percent": 25.0}, {"percent": 50.0}]
 
 
-def test_a_workflow_tells_of_its_start_its_failed_step_and_its_end() -> None:
+def test_the_start_failed_step_and_end_of_a_workflow_write_events() -> None:
     listen("workflow.*", "step.*")
     run = chain(fail.s(), noop.si()).enqueue()
     end(claim_one(), OutcomeKind.FAILED, error_class="builtins.ValueError")

@@ -231,7 +231,7 @@ def test_a_schedule_that_is_not_enabled_rests_and_counts_from_when_it_is_enabled
     assert not Occurrence.objects.exists()
 
 
-def test_it_pauses_after_so_many_failures_in_a_row_and_a_success_between_counts_anew() -> None:
+def test_a_schedule_pauses_after_failures_in_a_row_and_a_success_resets_their_count() -> None:
     make(task=fail, pause_after_failures=2)
     failed, succeeded, cancelled = TaskStatus.FAILED, TaskStatus.SUCCEEDED, TaskStatus.CANCELLED
     for hour, status in enumerate((failed, succeeded, failed, cancelled), start=1):

@@ -125,7 +125,9 @@ def test_a_run_is_a_workflow_which_is_inserted_with_its_occurrence() -> None:
     assert (schedule.last_workflow_id, schedule.last_task_id) == (run.id, None)
 
 
-def test_who_serves_it_needs_no_code_of_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_serves_a_workflow_schedule_needs_no_code_of_the_project(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     make(task=total)
 
     def unknown(*args: Any) -> Any:

@@ -86,7 +86,7 @@ def test_links_begin_with_the_address_of_the_site(
     assert data["url"] == f"https://shop.example.org/api/v1/tasks/{UUID(int=1)}/"
 
 
-def test_it_is_tried_at_its_times_and_keeps_its_id(
+def test_a_delivery_is_retried_at_its_times_and_keeps_its_id(
     made: webhooks.Secret, receiver: Receiver
 ) -> None:
     receiver.answers(500)

@@ -289,6 +289,8 @@ def test_the_entry_that_cannot_be_is_named(changes: dict[str, Any], said: str) -
 @pytest.mark.parametrize(
     "endpoint", [77, "77", "x", 10**5000, "9" * 5000], ids=["number", "id", "word", "large", "text"]
 )
-def test_an_endpoint_that_is_none_is_told_with_where_they_are_listed(endpoint: Any) -> None:
+def test_an_unknown_endpoint_is_refused_with_the_command_that_lists_endpoints(
+    endpoint: Any,
+) -> None:
     with pytest.raises(EndpointDoesNotExist, match="taskqueue webhooks list"):
         webhooks.get(endpoint)

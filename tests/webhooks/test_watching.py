@@ -34,7 +34,7 @@ def test_the_doctor_is_content_without_trouble() -> None:
     assert findings() == {"ok": "Enabled endpoints of webhooks: 1. None fails."}
 
 
-def test_the_doctor_tells_of_an_endpoint_that_fails_for_an_hour() -> None:
+def test_the_doctor_reports_an_endpoint_that_fails_for_an_hour() -> None:
     webhooks.create(URL)
     Endpoint.objects.update(failing_since=timezone.now() - timedelta(minutes=5))
     assert "ok" in findings()
@@ -45,7 +45,7 @@ def test_the_doctor_tells_of_an_endpoint_that_fails_for_an_hour() -> None:
 
 
 @pytest.mark.parametrize(("why", "said"), [("gone", "410"), ("failing", "five days")])
-def test_the_doctor_tells_of_an_endpoint_that_disabled_itself(why: str, said: str) -> None:
+def test_the_doctor_reports_an_endpoint_that_disabled_itself(why: str, said: str) -> None:
     webhooks.create(URL)
     Endpoint.objects.update(is_enabled=False, disabled_for=why)
     assert said in findings()["warning"]

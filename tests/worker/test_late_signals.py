@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_worker_that_is_told_to_end_until_it_has_ended_exits_with_0(
+def test_a_worker_that_gets_signals_until_it_has_ended_exits_with_0(
     start_worker: StartWorker, number: signal.Signals
 ) -> None:
     worker = start_worker("--concurrency", "1")

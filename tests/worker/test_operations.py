@@ -127,7 +127,7 @@ def test_an_idle_worker_begins_within_a_poll(start_worker: StartWorker) -> None:
     await_status(operation, "finished")
 
 
-def test_one_that_is_called_off_midway_ends_there(start_worker: StartWorker) -> None:
+def test_an_operation_cancelled_midway_ends_there(start_worker: StartWorker) -> None:
     start_worker(settings=QUICK)
     for many in MORE_AND_MORE:
         start_afresh(many)

@@ -223,7 +223,7 @@ def assert_ended_after_the_claim(result: TaskResult[Any]) -> None:
         assert attempt.finished_at <= result.finished_at
 
 
-def test_an_unknown_name_is_told_once_with_the_remedy(start_worker: StartWorker) -> None:
+def test_an_unknown_name_is_logged_once_with_the_remedy(start_worker: StartWorker) -> None:
     names = ["shop.views.one", "shop.views.one", "shop.views.two"]
     results = [tasks.noop.enqueue() for _ in names]
     for result, name in zip(results, names, strict=True):

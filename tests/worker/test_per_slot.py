@@ -194,7 +194,7 @@ def test_the_timeout_of_one_leaves_those_beside_it_alone(drain: Drain, tmp_path:
 
 
 @slow
-def test_each_log_line_and_progress_is_told_of_its_own_attempt(drain: Drain) -> None:
+def test_each_log_line_and_progress_belongs_to_its_own_attempt(drain: Drain) -> None:
     results = {name: async_tasks.say_in_slot.enqueue(name, 5) for name in "abc"}
 
     drain("--concurrency", "1")

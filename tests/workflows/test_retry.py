@@ -522,7 +522,7 @@ def test_a_resolved_step_that_runs_anew_has_its_own_result() -> None:
 
 
 @pytest.mark.postgresql_only  # SQLite locks the whole file.
-def test_of_retries_at_the_same_time_one_retries() -> None:
+def test_one_of_several_simultaneous_retries_is_carried_out() -> None:
     run = finish(forked.enqueue())
     BAD.clear()
     results: list[str] = []

@@ -12,7 +12,13 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from taskqueue.access.permissions import CONTROL_QUEUES, EDIT_SCHEDULES, STOP, VIEW_ALERTS
+from taskqueue.access.permissions import (
+    CONTROL_QUEUES,
+    EDIT_SCHEDULES,
+    STOP,
+    VIEW_ALERTS,
+    VIEW_FIGURES,
+)
 from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.dashboard.doctor import DoctorPage
 from taskqueue.admin.dashboard.remedies import shown_notices
@@ -86,7 +92,6 @@ def parts(request: HttpRequest, links: Links, span: str) -> dict[str, Any]:
     workers = situation.workers
     worker_ids = {worker.name: worker.id for worker in workers}
     running = situation.running[:MOST_RUNNING]
-    figures = series(span)
     newest = failures(limit=MOST_FAILURES, newest=FAILURES_LOOKED_AT)
     found = visible_to(request.user, notices(situation))
     shown = shown_notices(request, links, situation, found)
@@ -100,9 +105,6 @@ def parts(request: HttpRequest, links: Links, span: str) -> dict[str, Any]:
         # The page contains the buttons' form even before there is a first notice.
         "may_act": may_control or may_stop or request.user.has_perm(EDIT_SCHEDULES),
         "counts": status_counts(),
-        "spans": span_tabs(span),
-        "outcomes": outcomes_chart(figures),
-        "times": times_chart(figures),
         "failures": newest.groups,
         "queues": situation.queues[:MOST_QUEUES],
         "queue_verbs": QUEUE_VERBS if may_control else None,
@@ -116,6 +118,8 @@ def parts(request: HttpRequest, links: Links, span: str) -> dict[str, Any]:
         "running": [(task, worker_ids.get(task.worker_name)) for task in running],
         "stop": TASK_VERBS["stop"] if may_stop else None,
     }
+    if request.user.has_perm(VIEW_FIGURES):
+        context |= _charts(span)
     if request.user.has_perm("taskqueue.view_schedule"):
         context |= _schedules()
     if request.user.has_perm(VIEW_ALERTS):
@@ -123,6 +127,16 @@ def parts(request: HttpRequest, links: Links, span: str) -> dict[str, Any]:
     if request.user.has_perm("taskqueue.view_workflow"):
         context["workflows"] = workflow_overview()
     return context
+
+
+def _charts(span: str) -> dict[str, Any]:
+    """Return the charts of the attempts, with the choices of a period."""
+    attempts = series(span)
+    return {
+        "spans": span_tabs(span),
+        "outcomes": outcomes_chart(attempts),
+        "times": times_chart(attempts),
+    }
 
 
 def _schedules() -> dict[str, Any]:

@@ -15,7 +15,7 @@ PAGES: dict[str, Page] = {
         acts=(Act(name="examine", on="", needs=ways("view_task view_worker operate"), body={}),),
     ),
     "failure/": Page(look=VIEW_TASK),
-    "performance/": Page(look=VIEW_TASK),
+    "performance/": Page(look=ways("view_rollup")),
     **of_rows("lease", ways("view_lease")),
     "lease/gantt/": Page(look=ways("view_lease view_task")),
     **of_rows("tasklog", ways("view_tasklog")),

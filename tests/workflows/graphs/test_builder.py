@@ -44,7 +44,7 @@ def test_using_a_step_as_an_argument_is_the_dependency() -> None:
     }
 
 
-def test_steps_carry_what_is_said_of_them() -> None:
+def test_steps_carry_their_options() -> None:
     graph = shop.nightly.build("monday", "secret")
     clean, stats = graph.by_name["clean"], graph.by_name["summarise"]
     assert (clean.concurrency, clean.tolerate) == (50, 0.01)
