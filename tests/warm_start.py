@@ -8,6 +8,7 @@ there. What that worker starts in its turn, it starts as ever.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -18,9 +19,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 LARGEST_MESSAGE = 1 << 17
@@ -207,6 +208,30 @@ def _load() -> None:
     gc.freeze()
 
 
+def run_as_program(main: Callable[[], None]) -> NoReturn:
+    """Run it and end as the interpreter does, but leave the memory to the kernel.
+
+    To free each object of all modules takes a copy of each page, longer than most workers run.
+    """
+    code = 0
+    try:
+        main()
+    except SystemExit as error:
+        if error.code is not None and not isinstance(error.code, int):
+            print(error.code, file=sys.stderr)
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except KeyboardInterrupt:
+        raise  # Ends the process by the signal.
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # Waits for threads that are no daemons.
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code & 0xFF)
+
+
 def main() -> None:
     """Serve whoever holds the other end of the socket; in a copy, be a worker."""
     sock = socket.socket(fileno=int(sys.argv[1]))
@@ -215,7 +240,7 @@ def main() -> None:
     if arguments is not None:
         from django.core.management import execute_from_command_line
 
-        execute_from_command_line(["django", *arguments])
+        run_as_program(lambda: execute_from_command_line(["django", *arguments]))
 
 
 if __name__ == "__main__":
