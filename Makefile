@@ -66,7 +66,7 @@ chaos: $(READY)
 fuzz: $(READY)
 	@for database in sqlite postgresql; do \
 	  TASKQUEUE_FULL=1 TASKQUEUE_TEST_DATABASE=$$database \
-	    $(RUN) -m pytest -s -o faulthandler_timeout=0 tests/api/test_schemathesis.py $(ARGS) || exit 1; \
+	    $(RUN) -m pytest -s -o faulthandler_timeout=0 -o timeout=0 tests/api/test_schemathesis.py $(ARGS) || exit 1; \
 	done
 
 lint: $(READY)

@@ -280,10 +280,11 @@ def test_a_request_is_carried_out_though_a_claim_was_left_before(threads: Thread
 
 @played
 def test_a_connection_that_is_lost_between_two_requests_is_opened_again(threads: Threads) -> None:
-    process = fetch(threads.session.connection, "SELECT pg_backend_pid()")
+    # The driver knows the number: only the thread may send a statement by its connection.
+    process = threads.session.connection.connection.info.backend_pid
     while not threads.wakes.empty():
         threads.wakes.get()
-    fetch(connection, "SELECT pg_terminate_backend(%s)", process[0])
+    fetch(connection, "SELECT pg_terminate_backend(%s)", [process])
     threads.wakes.get(timeout=60)
     assert threads.database.take_lost() is not None
     assert threads.database.take_lost() is None
