@@ -78,6 +78,15 @@ def breakable(name: str) -> SafeString:
     return format_html_join(SafeString(".<wbr>"), "{}", ((part,) for part in name.split(".")))
 
 
+# The last digits of an id distinguish tasks; the first ones are the time.
+DIGITS = 8
+
+
+def last_digits(key: object) -> SafeString:
+    """Show the end of an id in a list; its tooltip has the whole."""
+    return format_html('<code title="{}">…{}</code>', key, str(key)[-DIGITS:])
+
+
 WORDS: dict[str, Any] = {
     # Tasks
     "blocked": gettext_lazy("blocked"),
