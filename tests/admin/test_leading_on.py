@@ -9,10 +9,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from taskqueue import control
-from taskqueue.models import AlertRule, Audit, Endpoint, Incident
+from taskqueue.models import AlertRule, Audit, Endpoint, Incident, Workflow
 from tests.admin.conftest import LogIn
+from tests.admin.schedule_rows import simple_schedule
 from tests.admin.test_admin import read, url
 from tests.monitoring.rows import make_task
+from tests.sample.tasks import noop
 
 pytestmark = pytest.mark.django_db
 
@@ -113,3 +115,19 @@ def test_whoever_may_not_manage_webhooks_types_the_ids_of_endpoints(log_in_as: L
     assert f">{row.pk}</textarea>" in read(
         client, url("alertrule", "edit", AlertRule.objects.get().pk)
     ).replace("\n", "")
+
+
+def test_a_schedule_links_to_the_page_of_its_task(log_in_as: LogIn) -> None:
+    row = simple_schedule("every hour")
+    page = read(log_in_as("superuser"), url("schedule", "change", row.pk))
+    link = f'href="{reverse("admin:taskqueue_performance_changelist")}?name={row.task_name}"'
+    assert link in page
+
+
+def test_workflows_of_one_name_are_told_apart_by_their_keys_or_ids(log_in_as: LogIn) -> None:
+    runs = [(noop.s() | noop.si()).enqueue() for _ in range(2)]
+    Workflow.objects.filter(id=runs[0].id).update(unique_key="2026-11-22")
+    page = read(log_in_as("superuser"), url("workflow", "changelist"))
+    for run in runs:
+        row = Workflow.objects.get(id=run.id)
+        assert (row.unique_key or f"…{str(run.id)[-8:]}") in page
