@@ -78,6 +78,15 @@ def breakable(name: str) -> SafeString:
     return format_html_join(SafeString(".<wbr>"), "{}", ((part,) for part in name.split(".")))
 
 
+# The last digits of an id distinguish tasks; the first ones are the time.
+DIGITS = 8
+
+
+def last_digits(key: object) -> SafeString:
+    """Show the end of an id in a list; its tooltip has the whole."""
+    return format_html('<code title="{}">…{}</code>', key, str(key)[-DIGITS:])
+
+
 WORDS: dict[str, Any] = {
     # Tasks
     "blocked": gettext_lazy("blocked"),
@@ -185,7 +194,7 @@ def change(ratio: float | None) -> SafeString:
     """Show by how much a figure has grown; growth by half or more is highlighted."""
     if ratio is None:
         return EMPTY
-    shown = _("%(number)s %%") % {"number": f"{round(ratio * 100):+,}"}
+    shown = _("%(number)s %%") % {"number": _signed(round(ratio * 100), ",")}
     return _changed(shown, is_worse=ratio >= 0.5)
 
 
@@ -193,8 +202,13 @@ def points(difference: float | None) -> SafeString:
     """Show by how many percentage points a rate has changed; ten or more are highlighted."""
     if difference is None:
         return EMPTY
-    shown = _("%(number)s points") % {"number": f"{difference * 100:+.1f}"}
+    shown = _("%(number)s points") % {"number": _signed(round(difference * 100, 1), ".1f")}
     return _changed(shown, is_worse=difference >= 0.1)
+
+
+def _signed(value: float, form: str) -> str:
+    """Write a number with its sign; zero has none."""
+    return f"{value:+{form}}" if value else "0"
 
 
 def _changed(shown: str, *, is_worse: bool) -> SafeString:

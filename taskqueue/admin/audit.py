@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.columns import cell, last_digits
-from taskqueue.display import badge
+from taskqueue.admin.columns import cell
+from taskqueue.admin.subjects import subject_link
+from taskqueue.display import EMPTY, badge, breakable, last_digits
 from taskqueue.engine.verbs import VERBS
 from taskqueue.models import Audit
 from taskqueue.monitoring.searching.qualifiers import is_id
@@ -23,27 +26,36 @@ def entry_words(line: Audit) -> Any:
     return line.verb if verb is None else verb.entry
 
 
-def subject_words(subject: str) -> str:
+def short_subject(subject: str) -> SafeString:
     """Shorten the id of a task or workflow, because the list needs the width."""
-    return last_digits(subject) if is_id(subject) else subject
+    return last_digits(subject) if is_id(subject) else breakable(subject)
 
 
 class AuditAdmin(ReadOnlyAdmin):
     """The list has one audit entry in each row."""
 
+    has_history = False
     columns = ("at", "actor", "noun", "verb", "subject", "reason", "before")
     list_display = ("id", "at", "actor", "act", "shown_subject", "status_before", "why")
     search_fields = ("subject",)
     search_help_text = _("Search by task id, or by the full name of a queue, worker or schedule.")
     fields = (
-        "id", "at", "actor", "act", "subject", "status_before", "why", "shown_detail",
+        "id", "at", "actor", "act", "subject_link", "status_before", "why", "shown_detail",
     )  # fmt: skip
 
     def heading(self, row: Audit) -> str:
         return f"{entry_words(row)} {row.subject}".strip()
 
     act = cell(_("verb"), entry_words)
-    shown_subject = cell(_("subject"), subject_words, "subject")
+
+    @admin.display(description=_("subject"))
+    def shown_subject(self, line: Audit) -> SafeString | str:
+        return subject_link(self.links, line.noun, line.subject, short_subject) or EMPTY
+
+    @admin.display(description=_("subject"))
+    def subject_link(self, line: Audit) -> SafeString | str:
+        return subject_link(self.links, line.noun, line.subject) or EMPTY
+
     why = cell(_("reason"), reason_words, "reason")
     shown_detail = cell(_("detail"), detail_words, "detail")
     status_before = cell(_("before"), badge, "before")

@@ -18,9 +18,10 @@ from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.admin.columns import column, last_digits
+from taskqueue.admin.columns import column
 from taskqueue.admin.denied import explained
 from taskqueue.admin.links import Links
+from taskqueue.display import last_digits
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Task
@@ -86,6 +87,8 @@ class ReadOnlyAdmin(_Admin):
     routes: tuple[tuple[str, str], ...] = ()
 
     change_form_template = "admin/taskqueue/row.html"
+    # Whether people act on the rows, so that the admin's own history has something to show.
+    has_history = True
 
     class Media:
         css = {
@@ -172,6 +175,7 @@ class ReadOnlyAdmin(_Admin):
     ) -> HttpResponse:
         """Show the row under its own name."""
         context |= {"title": self.heading(context["original"]), "subtitle": None}
+        context["has_history"] = self.has_history
         return super().render_change_form(request, context, *args, **kwargs)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
@@ -190,6 +194,7 @@ class ReadOnlyAdmin(_Admin):
 class OfTaskAdmin(ReadOnlyAdmin):
     """Rows that belong to a task: they link to it, and are found by its id."""
 
+    has_history = False
     search_fields = ("task",)
     search_help_text = _("Search by task id.")
 

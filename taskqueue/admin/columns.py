@@ -9,8 +9,6 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.utils import display_for_field
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 from django.utils.translation import gettext_noop as _
 
@@ -44,15 +42,6 @@ OTHER_WORDS = {
     "is_enabled": _("enabled"),
     "run_count": _("runs so far"),
 }
-
-
-# The last digits of an id distinguish tasks; the first ones are the time.
-DIGITS = 8
-
-
-def last_digits(key: object) -> SafeString:
-    """Show the end of an id in a list; its tooltip has the whole."""
-    return format_html('<code title="{}">…{}</code>', key, str(key)[-DIGITS:])
 
 
 def label(name: str) -> Any:

@@ -49,7 +49,7 @@ def depth_chart(depths: Depths) -> SafeString:
         links=None,
         key="depth",
         title=_("Waiting tasks %(step)s") % {"step": step},
-        unit=_("the most %(step)s, as workers found once a minute") % {"step": step},
+        unit=_("highest count %(step)s; workers record it once a minute") % {"step": step},
         bar_width=svg_number(width * (1 - GAP)),
         bars=[
             {

@@ -16,6 +16,7 @@ from taskqueue.admin.denied import Denied
 from taskqueue.admin.links import back
 from taskqueue.admin.refusals import refused
 from taskqueue.admin.reports import LOOKING, report
+from taskqueue.admin.subjects import subject_link
 from taskqueue.admin.tables import Column, Table, part
 from taskqueue.display import EMPTY
 from taskqueue.engine.batches.collecting import LONGEST_GROUP
@@ -68,7 +69,10 @@ class GroupsPage(ReadOnlyAdmin):
     def _columns(self, request: HttpRequest) -> list[Column]:
         at = now()
         columns = [
-            Column(title=_("Definition"), show=lambda group: group.name),
+            Column(
+                title=_("Definition"),
+                show=lambda group: subject_link(self.links, "definition", group.name),
+            ),
             Column(title=_("Group"), show=lambda group: group.group or EMPTY),
             Column(title=_("Events"), show=lambda group: group.events, is_number=True),
             Column(

@@ -61,7 +61,7 @@ class LeaseAdmin(GanttAdmin, OfTaskAdmin):
 
     def heading(self, row: Lease) -> str:
         return gettext("Attempt %(number)s of %(task)s by %(worker)s") % {
-            "number": row.attempt, "task": row.task_id, "worker": row.worker_id
+            "number": row.attempt, "task": row.task.name, "worker": row.worker_id
         }  # fmt: skip
 
     @admin.display(description=_("status"))

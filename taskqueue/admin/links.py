@@ -56,22 +56,31 @@ class Links:
         url = self.url(f"{model._meta.model_name}_changelist")
         return format_html('<a href="{}?{}">{}</a>', url, urlencode(filters), text)
 
-    def to_task(self, task_id: object, *, is_kept: bool) -> SafeString:
+    def to_task(
+        self, task_id: object, *, is_kept: bool, shown: Callable[[object], str] = str
+    ) -> SafeString:
         """Link to a task; for a pruned task, show only the id."""
-        return EMPTY if task_id is None else self._to_kept(Task, task_id, is_kept=is_kept)
+        return EMPTY if task_id is None else self._to_kept(Task, task_id, shown, is_kept=is_kept)
 
-    def _to_kept(self, model: type[Model], key: object, *, is_kept: bool) -> SafeString:
+    def _to_kept(
+        self, model: type[Model], key: object, shown: Callable[[object], str], *, is_kept: bool
+    ) -> SafeString:
         if not is_kept:
-            return format_html('{} <span class="taskqueue-quiet">({})</span>', key, _("pruned"))
-        return self.to_row(model, key, key)
+            pruned = '{} <span class="taskqueue-quiet">({})</span>'
+            return format_html(pruned, shown(key), _("pruned"))
+        return self.to_row(model, key, shown(key))
 
     def to_run(
-        self, task_id: UUID | None, workflow_id: UUID | None, kept: Collection[UUID]
+        self,
+        task_id: UUID | None,
+        workflow_id: UUID | None,
+        kept: Collection[UUID],
+        shown: Callable[[object], str] = str,
     ) -> SafeString:
         """Link to the task or the workflow of a run of a schedule."""
         if workflow_id is None:
-            return self.to_task(task_id, is_kept=task_id in kept)
-        return self._to_kept(Workflow, workflow_id, is_kept=workflow_id in kept)
+            return self.to_task(task_id, is_kept=task_id in kept, shown=shown)
+        return self._to_kept(Workflow, workflow_id, shown, is_kept=workflow_id in kept)
 
     def queue_url(self, name: str) -> str:
         """Return the address of a queue's page, by name as the queue may not have a row yet."""

@@ -20,7 +20,7 @@ from taskqueue.admin.schedules.page import (
     shown_status,
     shown_times,
 )
-from taskqueue.display import EMPTY, WORDS, badge, local_time
+from taskqueue.display import EMPTY, WORDS, badge, last_digits, local_time
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.schedule import OPEN, OccurrenceStatus
 from taskqueue.reason_words import reason_words
@@ -73,8 +73,9 @@ class OccurrenceList(LeanList):
 class OccurrenceAdmin(ReadOnlyAdmin):
     """The list has one occurrence in each row."""
 
+    has_history = False
     columns = (*OCCURRENCE_COLUMNS, "schedule__name")
-    list_display = ("times", "schedule_link", "shown_status", "by_hand", "why", "run_link")
+    list_display = ("times", "schedule_link", "shown_status", "by_hand", "why", "short_run_link")
     list_filter = (NewestStatusFilter,)
     list_select_related = ("schedule",)
     lookups = (OF_SCHEDULE, "status")
@@ -112,3 +113,8 @@ class OccurrenceAdmin(ReadOnlyAdmin):
         if kept is None:
             kept = kept_runs([row])
         return self.links.to_run(row.task_id, row.workflow_id, kept)
+
+    @admin.display(description=_("task or workflow"))
+    def short_run_link(self, row: Any) -> SafeString:
+        """Return a short link for the list, whose rows would take three lines."""
+        return self.links.to_run(row.task_id, row.workflow_id, row.kept, last_digits)

@@ -20,10 +20,10 @@ from taskqueue.reason_words import reason_words
 register = template.Library()
 for show in (
     display.as_json, display.badge, display.breakable, display.change, display.compact,
-    display.is_empty, display.moment, display.number, display.one_line, display.or_empty,
-    display.points, display.preformatted, durations.rounded_age, display.seconds_until,
-    display.share, durations.short_duration, display.short_moment, display.sparkline,
-    display.status_word,
+    display.is_empty, display.last_digits, display.moment, display.number, display.one_line,
+    display.or_empty, display.points, display.preformatted, durations.rounded_age,
+    display.seconds_until, display.share, durations.short_duration, display.short_moment,
+    display.sparkline, display.status_word,
 ):  # fmt: skip
     register.filter(show.__name__, show)
 register.filter(reason_words)

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from taskqueue.admin.performance import COLUMNS, in_order
-from taskqueue.display import share
+from taskqueue.display import change, points, share
 from taskqueue.models import Rollup, Task, Worker
 from taskqueue.monitoring.performance import NamePerformance
 from tests.admin.conftest import LogIn
@@ -238,3 +238,18 @@ def test_a_heat_map_tells_how_many_attempts_took_how_long_when(log_in_as: LogIn)
     assert [(part["longest"], part["count"]) for part in answer.context["distribution"]] == [
         (1.0, 9), (2.0, 0), (4.0, 5),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ratio", "shown"), [(0.0, "0 %"), (-0.004, "0 %"), (0.5, "+50 %"), (-12.0, "-1,200 %")]
+)
+def test_a_change_has_a_sign_unless_it_is_none(ratio: float, shown: str) -> None:
+    assert f">{shown}<" in change(ratio)
+
+
+@pytest.mark.parametrize(
+    ("difference", "shown"),
+    [(-0.0001, "0 points"), (0.017, "+1.7 points"), (-0.118, "-11.8 points")],
+)
+def test_a_difference_of_rates_has_a_sign_unless_it_is_none(difference: float, shown: str) -> None:
+    assert f">{shown}<" in points(difference)

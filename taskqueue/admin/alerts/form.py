@@ -11,13 +11,16 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
+from taskqueue.access.permissions import MANAGE_WEBHOOKS
 from taskqueue.admin.acts import ReasonField
 from taskqueue.admin.alerts.words import KINDS, SCOPES
+from taskqueue.admin.webhooks.forms import endpoint_title
 from taskqueue.core.alerts import KINDS as DETAILS
 from taskqueue.core.alerts import AlertKind
 from taskqueue.core.durations import duration_as_text, duration_from_text
 from taskqueue.models import AlertRule
 from taskqueue.models.alert import LONGEST_RULE_NAME, LONGEST_SUBJECT, LONGEST_URL
+from taskqueue.monitoring.read_models.webhook import MOST_ENDPOINTS, endpoint_rows
 
 SEPARATORS = re.compile(r"[\s,;]+")
 
@@ -26,6 +29,10 @@ class ListField(forms.CharField):
     """Several texts, separated by spaces, commas or line breaks."""
 
     widget = forms.Textarea(attrs={"rows": 2, "cols": 60})
+
+    def prepare_value(self, value: Any) -> Any:
+        """Return the texts as they are typed."""
+        return ", ".join(value) if isinstance(value, list) else value
 
     def to_python(self, value: Any) -> Any:
         """Return the texts."""
@@ -100,7 +107,9 @@ class RuleForm(forms.Form):
     window = DurationField(label=_("How long to look back"), help_text=_("Such as 15m."))
     wait = DurationField(label=_("How long it has to hold"), help_text=_("Such as 90s."))
     repeat = DurationField(label=_("Time between reminders"), help_text=_("Such as 4h."))
-    mail = ListField(label=_("Mail to"), required=False)
+    mail = ListField(
+        label=_("Mail to"), required=False, help_text=_("Addresses, separated by commas.")
+    )
     endpoints = ListField(
         label=_("Endpoints"), required=False, help_text=_("The ids of webhook endpoints.")
     )
@@ -113,17 +122,25 @@ class RuleForm(forms.Form):
     # When the rule was last changed, as the page showed it.
     seen = forms.CharField(required=False, widget=forms.HiddenInput, max_length=40)
 
-    def __init__(self, *args: Any, row: AlertRule | None = None, **more: Any) -> None:
+    def __init__(self, *args: Any, viewer: Any, row: AlertRule | None = None, **more: Any) -> None:
         if row is not None:
             more["initial"] = {
                 "name": row.name, "kind": row.kind, "scope": row.scope, "pattern": row.pattern,
                 "threshold": _threshold(row), "window": _span(row.window_seconds),
                 "wait": _span(row.for_seconds), "repeat": _span(row.repeat_seconds),
                 "mail": "\n".join(row.channels.get("mail", ())),
-                "endpoints": ", ".join(row.channels.get("endpoints", ())), "url": row.url,
+                "endpoints": row.channels.get("endpoints", []), "url": row.url,
                 "enabled": row.is_enabled, "seen": row.changed_at.isoformat(),
             }  # fmt: skip
         super().__init__(*args, **more)
+        # Others cannot see which endpoints there are.
+        if viewer.has_perm(MANAGE_WEBHOOKS):
+            rows = endpoint_rows()[:MOST_ENDPOINTS]
+            self.fields["endpoints"] = forms.MultipleChoiceField(
+                label=_("Endpoints"), required=False, widget=forms.CheckboxSelectMultiple,
+                choices=[(str(each.pk), endpoint_title(each)) for each in rows],
+                help_text=_("Webhook endpoints that receive its alerts."),
+            )  # fmt: skip
         if row is not None:
             del self.fields["name"]
 

@@ -17,6 +17,7 @@ from taskqueue.admin.denied import Denied
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.links import back
 from taskqueue.admin.reports import RowReportAdmin, report
+from taskqueue.admin.subjects import alert_url, example_url
 from taskqueue.admin.tables import LISTING, Column, Table, part
 from taskqueue.core.alerts import IncidentStatus
 from taskqueue.display import breakable, moment
@@ -119,6 +120,8 @@ class IncidentAdmin(ActsAdmin, RowReportAdmin):
             row=row,
             alert=alert,
             kind=KINDS[alert.kind],
+            subject_url=alert_url(self.links, alert.kind, row.subject),
+            example_url=example_url(self.links, alert.kind, alert.example),
             may_act=ACKNOWLEDGE.is_for(request.user),
             verb=ACKNOWLEDGE,
         )  # fmt: skip

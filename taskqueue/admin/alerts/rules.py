@@ -182,7 +182,7 @@ class AlertRuleAdmin(ActsOnce, RowReportAdmin):
     def new_view(self, request: HttpRequest) -> HttpResponse:
         """Show or handle the form for a new rule."""
         _require(request)
-        form = RuleForm(request.POST or None)
+        form = RuleForm(request.POST or None, viewer=request.user)
         if request.method == "POST" and form.is_valid():
             create = ALERT_RULE_VERBS["create"].function
             assert create is not None
@@ -207,7 +207,7 @@ class AlertRuleAdmin(ActsOnce, RowReportAdmin):
         row = self.row(str(object_id))
         if row is None:
             return self._missing(request)
-        form = RuleForm(request.POST or None, row=row)
+        form = RuleForm(request.POST or None, viewer=request.user, row=row)
         if request.method == "POST" and form.is_valid():
             verb, seen = ALERT_RULE_VERBS["edit"], form.cleaned_data["seen"]
             try:

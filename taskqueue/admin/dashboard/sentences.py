@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from taskqueue.admin.links import Links
-from taskqueue.display import number
+from taskqueue.display import last_digits, number
 from taskqueue.models import AlertRule, Schedule, Task, Worker
 from taskqueue.monitoring.alerts.sentences import translated
 from taskqueue.monitoring.counts import Count
@@ -34,13 +34,17 @@ def sentence(notice: Notice, links: Links) -> SafeString:
         count=str(Count(notice.count or 0, notice.is_capped)),
         subject=_subject(notice, links),
         total=number(notice.total or 0),
-        example=notice.example and links.to_row(Task, UUID(notice.example), notice.example),
+        example=notice.example and _task_link(notice.example, links),
         host=notice.host,
         detail=Truncator(_detail(notice)).chars(LONGEST_DETAIL),
         age=short_duration(notice.seconds or 0.0),
         usual=short_duration(notice.usual_seconds),
         command=format_html("<code>{}</code>", "manage.py runworker"),
     )
+
+
+def _task_link(key: str, links: Links) -> SafeString:
+    return links.to_row(Task, UUID(key), last_digits(key))
 
 
 def _detail(notice: Notice) -> str:
@@ -210,5 +214,5 @@ def _subject(notice: Notice, links: Links) -> SafeString:
     if notice.code in OF_NAMES:
         return links.to_list(Task, notice.subject, q=search_text(name=notice.subject))
     if notice.code in OF_TASKS:
-        return links.to_row(Task, UUID(notice.subject), notice.subject)
+        return _task_link(notice.subject, links)
     return format_html('<a href="{}">{}</a>', links.queue_url(notice.subject), notice.subject)

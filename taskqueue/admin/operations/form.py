@@ -46,13 +46,10 @@ class StartForm(forms.Form):
                 self.fields |= option_fields(CHANGEABLE, required=False)
                 self.fields["metadata"].initial = ""
         if self._changes:
-            kept = gettext_lazy("Left empty, it stays as it is.")
-            for field in self.fields.values():
-                field.help_text = format_lazy("{} {}", field.help_text, kept)
             self.fields[CLEAR] = forms.MultipleChoiceField(
-                required=False, label=gettext_lazy("Take back"),
+                required=False, label=gettext_lazy("Reset to the default"),
                 widget=forms.CheckboxSelectMultiple,
-                help_text=gettext_lazy("These go back to the value of the settings, or to none."),
+                help_text=gettext_lazy("The default is the value of the settings, or none."),
                 choices=[(name, gettext_lazy(each.label)) for name, each in CLEARED.items()],
             )  # fmt: skip
         self.fields["reason"] = ReasonField()
@@ -65,7 +62,7 @@ class StartForm(forms.Form):
         changes = given_options(given, CHANGEABLE)
         for name in given.get(CLEAR, ()):
             if name in changes:
-                self.add_error(name, _("Give a value or take it back, not both."))
+                self.add_error(name, _("Give a value or reset it, not both."))
             changes[name] = None
         if not (changes or self.errors):
             raise forms.ValidationError(_("Give at least one option."))

@@ -72,6 +72,7 @@ class OperationStart(ReadOnlyAdmin):
                 "found": found,
                 "doable": Count(found.doable, found.is_capped),
                 "left_out": found.fitting - found.doable,
+                "has_errors": any(task.error_class for task in found.sample),
                 "has_more": found.is_capped or found.doable > len(found.sample),
                 "held_by_lost": control.count_held_by_lost(which, verb.name),
             }

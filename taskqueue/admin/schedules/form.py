@@ -80,8 +80,8 @@ class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
     )  # fmt: skip
 
     reason = forms.CharField(
-        label=_("Reason"), required=False, max_length=1000, widget=forms.TextInput(WIDE),
-        help_text=_("Kept in the audit."),
+        label=_("Reason (kept in the audit)"), required=False, max_length=1000,
+        widget=forms.TextInput(WIDE),
     )  # fmt: skip
     seen = forms.CharField(required=False, widget=forms.HiddenInput)
 

@@ -27,6 +27,7 @@ from taskqueue.admin.schedules.page import (
     state_of,
 )
 from taskqueue.admin.schedules.rule_words import MISSED_WORDS, OVERLAP_WORDS, rule_words
+from taskqueue.admin.subjects import subject_link
 from taskqueue.core.states import TaskStatus
 from taskqueue.display import EMPTY, as_json, badge, breakable, moment, preformatted
 from taskqueue.engine.control.filters import is_storable
@@ -98,7 +99,7 @@ class ScheduleAdmin(ScheduleDocuments):
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         trouble = ("shown_trouble",) if obj.trouble else ()
         paused = PAUSE if obj.paused_at is not None else ()
-        target = "workflow_name" if obj.is_workflow else "task_name"
+        target = "workflow_link" if obj.is_workflow else "task_link"
         about = ("state", *trouble, *paused, target, *ABOUT)
         return (
             (None, {"fields": self.labelled(about)}),
@@ -124,7 +125,15 @@ class ScheduleAdmin(ScheduleDocuments):
         return super().render_change_form(request, context, *args, **kwargs)
 
     arguments = cell(_("arguments"), shown_arguments)
-    workflow_name = cell(_("workflow"), str, "task_name")
+
+    @admin.display(description=_("task name"))
+    def task_link(self, schedule: Schedule) -> SafeString | str:
+        return subject_link(self.links, "definition", schedule.task_name)
+
+    @admin.display(description=_("workflow"))
+    def workflow_link(self, schedule: Schedule) -> SafeString | str:
+        return subject_link(self.links, "workflow", schedule.task_name)
+
     rule_text = cell(_("rule"), rule_words)
 
     @admin.display(description=_("rule"))

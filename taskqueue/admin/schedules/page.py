@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from taskqueue.access.permissions import VIEW_ARGUMENTS
 from taskqueue.admin.links import Links, kept_runs
 from taskqueue.admin.schedules.rules import zone_of
-from taskqueue.display import EMPTY, WORDS, as_json, badge, in_zone, moment
+from taskqueue.display import EMPTY, WORDS, as_json, badge, in_zone, last_digits, moment
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.schedules.editing import target_of
 from taskqueue.engine.schedules.reading import OVERDUE, conditions, rule_of
@@ -51,7 +51,7 @@ def newest_occurrences(schedule: Schedule, links: Links) -> list[dict[str, Any]]
             "status": shown_status(row),
             "by": shown_requester(row),
             "reason": reason_words(row.reason),
-            "run": links.to_run(row.task_id, row.workflow_id, kept),
+            "run": links.to_run(row.task_id, row.workflow_id, kept, last_digits),
         }
         for row in newest
     ]
@@ -111,12 +111,12 @@ def shown_arguments(schedule: Any) -> SafeString:
 def shown_source(schedule: Schedule) -> str:
     """Return where the schedule can be edited."""
     if schedule.source != ScheduleSource.CODE:
-        return _("row: created at run time, edited here")
+        return _("created at run time, edited here")
     target = target_of(schedule)
     if target is None:
-        unknown = _("code: next to %(task)s, which this process does not know")
+        unknown = _("declared next to %(task)s, which this process does not know")
         return unknown % {"task": schedule.task_name}
-    known = _("code: declared next to %(task)s in the module %(module)s")
+    known = _("declared next to %(task)s in the module %(module)s")
     return known % {"task": target.name, "module": target.body.__module__}
 
 

@@ -103,16 +103,16 @@ def _duration(span: timedelta) -> str:
 
 # By the value of `Missed`.
 MISSED_WORDS: dict[str, Any] = {
-    "skip": pgettext_lazy("missed runs", "skip"),
-    "latest": pgettext_lazy("missed runs", "latest"),
-    "all": pgettext_lazy("missed runs", "all"),
-    "window": pgettext_lazy("missed runs", "window"),
+    "skip": pgettext_lazy("missed runs", "skip: run none of them"),
+    "latest": pgettext_lazy("missed runs", "latest: run only the last one"),
+    "all": pgettext_lazy("missed runs", "all: run every one"),
+    "window": pgettext_lazy("missed runs", "window: run those within the missed window"),
 }
 # By the value of `Overlap`.
 OVERLAP_WORDS: dict[str, Any] = {
-    "skip": pgettext_lazy("overlapping runs", "skip"),
-    "queue_one": pgettext_lazy("overlapping runs", "queue_one"),
-    "queue_all": pgettext_lazy("overlapping runs", "queue_all"),
-    "cancel": pgettext_lazy("overlapping runs", "cancel"),
-    "allow": pgettext_lazy("overlapping runs", "allow"),
+    "skip": pgettext_lazy("overlapping runs", "skip: leave out the new run"),
+    "queue_one": pgettext_lazy("overlapping runs", "queue_one: let one run wait"),
+    "queue_all": pgettext_lazy("overlapping runs", "queue_all: run one after another"),
+    "cancel": pgettext_lazy("overlapping runs", "cancel: cancel the earlier run"),
+    "allow": pgettext_lazy("overlapping runs", "allow: run both at once"),
 }

@@ -15,9 +15,9 @@ from django.utils.translation import gettext, gettext_lazy
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.columns import cell, last_digits
+from taskqueue.admin.columns import cell
 from taskqueue.core.states import FINISHED, WAITING, TaskStatus
-from taskqueue.display import EMPTY, badge, breakable, local_time, short_moment
+from taskqueue.display import EMPTY, badge, breakable, last_digits, local_time, short_moment
 from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.searching.search_tokens import search_text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
@@ -122,3 +123,8 @@ def _initial(endpoint: Endpoint | None) -> dict[str, Any]:
         "errors_too": Include.ERROR.value in endpoint.include,
         "seen": version_of(endpoint),
     }
+
+
+def endpoint_title(row: Any) -> str:
+    """Return its description, or else the host of its URL."""
+    return row.description or urlsplit(row.url).hostname or str(row.id)

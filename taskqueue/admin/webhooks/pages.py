@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from taskqueue import webhooks
@@ -18,7 +19,7 @@ from taskqueue.admin.once import ActsOnce, PressedBefore, pressed_once
 from taskqueue.admin.refusals import add_refusal, refused
 from taskqueue.admin.reports import RowReportAdmin, report
 from taskqueue.admin.tables import LISTING, Column, Table, part
-from taskqueue.admin.webhooks.forms import EndpointForm, ReplayForm
+from taskqueue.admin.webhooks.forms import EndpointForm, ReplayForm, endpoint_title
 from taskqueue.display import breakable, moment
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.webhooks.verbs import WEBHOOK_VERBS
@@ -74,8 +75,9 @@ class EndpointAdmin(ActsOnce, RowReportAdmin):
             columns=[
                 Column(
                     title=_("Endpoint"),
-                    show=lambda row: self.links.to_row(Endpoint, row.id, row.description or row.id),
+                    show=lambda row: self.links.to_row(Endpoint, row.id, endpoint_title(row)),
                 ),
+                Column(title=capfirst(_("id")), show=lambda row: row.id, is_number=True),
                 Column(title=_("URL"), show=lambda row: breakable(row.url)),
                 Column(
                     title=_("State"),
@@ -108,7 +110,7 @@ class EndpointAdmin(ActsOnce, RowReportAdmin):
             rows = rows.filter(id__lt=before)
         found = shown_deliveries(rows[: PAGE + 1])
         return report(
-            self, request, self.page_template, _("Endpoint %(id)s") % {"id": row.pk},
+            self, request, self.page_template, endpoint_title(row),
             row=row,
             endpoint=endpoint,
             deliveries=[(each, reason_words(each.error)) for each in found[:PAGE]],
@@ -257,8 +259,9 @@ class EndpointAdmin(ActsOnce, RowReportAdmin):
 
     def _form_page(self, request: HttpRequest, form: Any) -> HttpResponse:
         row: Endpoint | None = form.endpoint
-        title = _("Edit endpoint %(id)s") % {"id": row.pk} if row else _("Create endpoint")
-        return report(self, request, self.edit_template, title, form=form, row=row)
+        crumb = row and endpoint_title(row)
+        title = _("Edit %(name)s") % {"name": crumb} if row else _("Create endpoint")
+        return report(self, request, self.edit_template, title, form=form, row=row, crumb=crumb)
 
     def _secret(self, request: HttpRequest, made: webhooks.Secret) -> HttpResponse:
         """Show a secret once: not in a message, which is stored, nor on a page to revisit."""

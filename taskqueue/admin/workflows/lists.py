@@ -13,6 +13,7 @@ from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import LeanList, ReadOnlyAdmin
@@ -20,13 +21,15 @@ from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import WordedChoices
 from taskqueue.core.workflow_states import StepStatus
 from taskqueue.declarations.workflows.drawing import share_widths
-from taskqueue.display import EMPTY, badge, breakable, number, short_moment
+from taskqueue.display import EMPTY, badge, breakable, last_digits, number, short_moment
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Workflow
 from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.history import seconds_between
 from taskqueue.monitoring.read_models.workflow import ListedWorkflow, shown_workflows
 
+# The most characters of a unique key in the list.
+LONGEST_KEY = 40
 DATED = "%Y-%m-%d %H:%M"
 BAR_WIDTH = 128
 PART = '<rect class="taskqueue-part taskqueue-part--{}" x="{}" y="0" width="{}" height="8"/>'
@@ -77,7 +80,7 @@ class WorkflowList(ReadOnlyAdmin):
         begun = queryset.alias(beginning=Left("name", len(term)))
         return begun.filter(Q(beginning=term) | Q(unique_key=term)), False
 
-    named = cell(_("workflow"), breakable, "name")
+    named = cell(_("workflow"), lambda row: name_and_key(row))
     state = cell(_("status"), lambda row: state_of(row))
     progress = cell(_("progress"), lambda row: progress_bar(row.shown))
 
@@ -91,6 +94,13 @@ class WorkflowList(ReadOnlyAdmin):
         query = urlencode({"step": row.failed_step})
         address = f"{self.links.url('workflow_change', row.pk)}?{query}#taskqueue-members"
         return format_html('<a href="{}">{}</a>', address, row.failed_step)
+
+
+def name_and_key(row: Workflow) -> SafeString:
+    """Show the name, and what tells the row from others of that name."""
+    key = Truncator(row.unique_key or "").chars(LONGEST_KEY) or last_digits(row.pk)
+    name = breakable(row.name)
+    return format_html('{} <span class="taskqueue-quiet taskqueue-light">{}</span>', name, key)
 
 
 def state_of(row: Workflow | ListedWorkflow) -> SafeString:

@@ -70,7 +70,7 @@ def fill_schedules(now: datetime) -> None:
     schedules.pause("feeds", by="ann", reason="nordwind sends broken feeds since 9:40")
     reindexing = Schedule.objects.get(name="reindex the catalogue")
     found = Task.objects.filter(name="shop.search.reindex", finished_at__isnull=False)
-    for number, task in enumerate(found.order_by("-id")[:8]):
+    for number, task in reversed([*enumerate(found.order_by("-id")[:8])]):
         nominal = ago(now, minutes=30 * number + now.minute % 30).replace(second=0, microsecond=0)
         Occurrence.objects.create(
             schedule=reindexing, nominal_at=nominal, status="ended", task=task,
