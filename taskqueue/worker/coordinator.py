@@ -261,6 +261,7 @@ class Coordinator:
             self.outage.begin(report.error, now)
         elif self.outage.end():
             self._reconciliation.is_needed = True
+            self.timetable.look_again()  # Notifications were lost meanwhile.
             for child in self._pool.children:
                 child.send((frames.SUSPECT,))  # It checks its connections before their next use.
         self.timetable.plan_duties(report, now)

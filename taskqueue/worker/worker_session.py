@@ -89,12 +89,14 @@ class WorkerSession(OwnConnection):
         left = exchange.want - len(exchange.claimed)
         if exchange.announced:
             return
-        if exchange.is_busy:
+        if left > 0 and exchange.may_sleep:
+            # Also after many full claims: this one may be the last before it sleeps.
+            if self._declare_idle(True):
+                # Tasks committed before the declaration were not announced: look once more.
+                exchange.claimed += self._claims.look_and_claim(connection, left, unknown)
+                claim_limited(self.connection, self._claims, exchange)
+        elif exchange.is_busy:
             self._declare_idle(False)
-        elif left > 0 and exchange.may_sleep and self._declare_idle(True):
-            # Tasks committed before the declaration were not announced: look once more.
-            exchange.claimed += self._claims.look_and_claim(connection, left, unknown)
-            claim_limited(self.connection, self._claims, exchange)
         exchange.limited_at = self._claims.limited.take_opens_at()
         if self._claims.limited.number:
             exchange.limited_seconds = time.monotonic() - exchange.claimed_at

@@ -55,6 +55,14 @@ def test_an_announced_queue_is_claimed_alone_then_all_others_then_the_duties_are
     assert kind(worker.next_request(NOW + DUTIES_AFTER)) == "duties"
 
 
+def test_a_worker_that_lost_its_connection_claims_once_the_database_is_back() -> None:
+    worker = PlayedWorker().rest()
+    worker.coordinator.outage.begin(OSError(), NOW)
+    assert kind(worker.next_request(NOW + 60)) != "none"
+    worker.answer(now=NOW + 60)
+    assert kind(worker.next_request(NOW + 60)) == "look for 1"
+
+
 def test_an_idle_worker_hands_out_what_it_claims_before_its_loop_looks_at_anything_else() -> None:
     worker = PlayedWorker(slots=2).rest()
     handed_out: list[int] = []

@@ -12,6 +12,7 @@ import pytest
 from taskqueue import Fixed
 from taskqueue.models import Lease, Task, Worker
 from taskqueue.results import TaskResult
+from taskqueue.worker.coordinator import BUSY_CLAIMS
 from tests.conftest import StartWorker
 from tests.sample import tasks
 from tests.worker_process import wait_until
@@ -129,6 +130,19 @@ def test_an_enqueue_wakes_a_worker_that_others_had_taken_for_lost(
 
     again = Worker.objects.filter(status="running", is_idle=True)
     wait_until(again.exists, what="an idle worker")
+    assert lateness(tasks.noop.enqueue()) < SOON
+
+
+@pytest.mark.direct_only
+@pytest.mark.postgresql_only
+def test_an_enqueue_wakes_a_worker_that_was_busy_before(start_worker: StartWorker) -> None:
+    start_worker(
+        "--poll-interval", str(POLL), "--concurrency", "1", settings={"CLAIM_AHEAD": 0}
+    )  # fmt: skip
+    for result in tasks.noop.enqueue_many([((), {})] * (2 * BUSY_CLAIMS)):
+        result.wait(2 * SOON)
+
+    wait_until(Worker.objects.filter(is_idle=True).exists, what="an idle worker")
     assert lateness(tasks.noop.enqueue()) < SOON
 
 
