@@ -282,11 +282,8 @@ def test_a_request_is_carried_out_though_a_claim_was_left_before(threads: Thread
 def test_a_connection_that_is_lost_between_two_requests_is_opened_again(threads: Threads) -> None:
     # The driver knows the number: only the thread may send a statement by its connection.
     process = threads.session.connection.connection.info.backend_pid
-    while not threads.wakes.empty():
-        threads.wakes.get()
     fetch(connection, "SELECT pg_terminate_backend(%s)", [process])
-    threads.wakes.get(timeout=60)
-    assert threads.database.take_lost() is not None
+    wait_until(lambda: threads.wakes.get(timeout=60) or threads.database.take_lost())
     assert threads.database.take_lost() is None
     threads.ask(Exchange())
     assert threads.database.owns_session
