@@ -65,8 +65,9 @@ def test_refusals_are_shown_at_their_field(
     answer = log_in_as("superuser").post(url(*page), given)
     assert answer.status_code == 200
     text = answer.content.decode()
-    # From the label of the field to that of the next one.
-    (part,) = re.findall(rf'<label for="id_{field}".*?(?=<label|</form>)', text, re.DOTALL)
+    # From the label of the field to that of the next one. A group of checkboxes has no id.
+    label = "<label>Endpoints" if field == "endpoints" else f'<label for="id_{field}"'
+    (part,) = re.findall(f"{label}.*?(?=<label|</form>)", text, re.DOTALL)
     assert 'class="errorlist"' in part
     assert text.count('class="errorlist') == 1
     assert not Endpoint.objects.exists()
