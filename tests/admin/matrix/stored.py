@@ -43,7 +43,10 @@ def has_changed(before: Stored) -> bool:
 
 
 def _rows(model: type[Model]) -> list[str]:
-    return sorted(map(repr, model._default_manager.values_list()))
+    table = connection.ops.quote_name(model._meta.db_table)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {table}")
+        return sorted(map(repr, cursor.fetchall()))
 
 
 @contextmanager
