@@ -102,14 +102,18 @@ class DatabaseThread:
     def report(self) -> Exchange | None:
         """Return the report of the request under way, once it is ready.
 
-        Raises RuntimeError if the thread has ended unexpectedly.
+        Raises RuntimeError if the thread has ended unexpectedly, after its last report.
         """
-        if self._failure is not None:
-            raise RuntimeError("The database thread has failed.") from self._failure
-        if self.under_way is None or not self.has_report:
-            return None
-        self.under_way = None
-        return self._reports.get()
+        # Read first: the thread puts its last report before it fails.
+        failure = self._failure
+        if self.under_way is not None and self.has_report:
+            self.under_way = None
+            if failure is not None:
+                self._wake()  # For another turn, which raises.
+            return self._reports.get()
+        if failure is not None:
+            raise RuntimeError("The database thread has failed.") from failure
+        return None
 
     @property
     def has_report(self) -> bool:

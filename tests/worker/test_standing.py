@@ -199,6 +199,25 @@ def test_a_worker_ends_with_an_error_if_its_database_thread_fails() -> None:
     assert isinstance(raised.value.__cause__, AttributeError)
 
 
+def test_the_last_report_of_a_database_thread_precedes_its_failure() -> None:
+    def fail() -> None:
+        raise RuntimeError("can't start new thread")
+
+    session: Any = SimpleNamespace(listener=None, close=lambda: None)
+    imports: Any = SimpleNamespace(begin=fail)
+    request = Exchange()
+    request.has_steps = True  # The imports begin after the report.
+    wakes: SimpleQueue[None] = SimpleQueue()
+    thread = DatabaseThread(session, lambda: wakes.put(None), imports=imports)
+    thread.send(request)
+    thread.thread.join(timeout=60)
+    before = wakes.qsize()
+    assert thread.report() is request  # It may have claimed tasks, and recorded outcomes.
+    assert wakes.qsize() == before + 1
+    with pytest.raises(RuntimeError, match="database thread"):
+        thread.report()
+
+
 # With a database
 
 
