@@ -79,7 +79,13 @@ def test_failures_since_a_time_of_day_are_those_since_it_was_last_reached() -> N
         since = timezone.localtime(now + away).strftime("%H:%M")
         groups = run_json("failures", "--since", since)["groups"]
         assert {group["name"] for group in groups} == names
+
+
+def test_a_time_of_day_that_does_not_exist_is_refused_by_its_value(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert exit_code(["failures", "--since", "25:00"]) == 2
+    assert "'25:00' is not a time of day: write one from 00:00 to 23:59." in capsys.readouterr().err
 
 
 def test_no_failures_are_an_empty_table() -> None:

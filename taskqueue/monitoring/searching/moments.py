@@ -20,11 +20,20 @@ def moment(text: str, *, now: datetime) -> datetime:
     text = text.strip()
     try:
         if of_day := _TIME.fullmatch(text):
-            hours, minutes, seconds = (int(part or 0) for part in of_day.groups())
-            return _last(time(hours, minutes, seconds), now)
+            return _last(_time_of_day(of_day), now)
         return _read(text, now).astimezone(UTC)
     except OverflowError:
         raise ValueError(f"{text!r} lies outside the years 1 to 9999.") from None
+
+
+def _time_of_day(match: re.Match[str]) -> time:
+    hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    try:
+        return time(hours, minutes, seconds)
+    except ValueError:
+        raise ValueError(
+            f"{match[0]!r} is not a time of day: write one from 00:00 to 23:59."
+        ) from None
 
 
 def _last(time_of_day: time, now: datetime) -> datetime:
