@@ -109,6 +109,8 @@ class Heartbeat:
         connection = self._connection
         pids = [os.getpid(), *self._pool.process_ids()]
         renewal = self._renew(connection, began, held)
+        # Before the row is read: the worker may become idle after that.
+        was_idle = self._state.is_idle
         asked = workers.touch(
             connection,
             worker_id=self._state.registered.id,
@@ -125,7 +127,8 @@ class Heartbeat:
             return
         self._state.set_request(asked)
         self._state.set_wanted(asked.wanted)
-        self._state.check_idle(is_idle=asked.is_idle)
+        if was_idle:
+            self._state.check_idle(is_idle=asked.is_idle)
         self._tell_taken_up(connection)
         # The main thread ends running bodies, after their grace periods.
         ended = {job.lease_id for job in held if job.started_at is None} & renewal.ended
