@@ -49,7 +49,8 @@ def _read(text: str, now: datetime) -> datetime:
     try:
         written = datetime.fromisoformat(text)
     except ValueError:
-        if is_duration(text):
+        # A number alone may be meant as a year, and a search may be that of a deletion.
+        if is_duration(text) and not text[-1].isdigit():
             return now - duration_from_text(text)
         raise ValueError(
             f"{text!r} is neither a time such as 14:30 or 2026-03-01T12:00+00:00 nor a duration"

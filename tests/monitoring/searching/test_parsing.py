@@ -125,6 +125,7 @@ def test_times_are_read_in_the_current_time_zone() -> None:
         ("after:999999999w", "not a time"),
         ("after:0001-01-01T00:00+14:00", "not a time"),
         ("before:²h", "not a time"),
+        ("before:2026", "not a time"),
         ("a\x00b", "no task can contain"),
         ("\ud800", "no task can contain"),
         ("x" * 2001, "at most 2000 characters"),
