@@ -32,7 +32,7 @@ def explained(model_admin: Any, view: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return view(request, *args, **kwargs)
         except PermissionDenied as error:
-            page = _page(model_admin, request, getattr(error, "permissions", ()))
+            page = _page(model_admin, request, error)
             # The page is rendered after the transaction, which allows no query from here on.
             _roll_back()
             return page
@@ -47,18 +47,21 @@ def _roll_back() -> None:
             connection.set_rollback(True)
 
 
-def _page(model_admin: Any, request: HttpRequest, permissions: tuple[str, ...]) -> TemplateResponse:
-    needed = permissions or model_admin.needed_to_view
-    names = names_of_missing(request.user, dict.fromkeys(needed))
+def _page(model_admin: Any, request: HttpRequest, error: PermissionDenied) -> TemplateResponse:
+    needed = getattr(error, "permissions", ()) or model_admin.needed_to_view
+    # The project's own refusals say why; more permissions would not help.
+    names = [] if str(error) else names_of_missing(request.user, dict.fromkeys(needed))
     told = ngettext(
         "You need the permission %(names)s.", "You need these permissions: %(names)s.", len(names)
     )
+    otherwise = str(error) or _("You may not do this.")
     request.current_app = model_admin.admin_site.name
     context = {
         **model_admin.admin_site.each_context(request),
         "title": _("Permission denied"),
         "opts": model_admin.opts,
         "media": model_admin.media,
-        "told": told % {"names": ", ".join(names)} if names else _("You may not do this."),
+        "told": told % {"names": ", ".join(names)} if names else otherwise,
+        "may_ask": bool(names),
     }
     return TemplateResponse(request, "admin/taskqueue/denied.html", context, status=403)

@@ -61,6 +61,8 @@ class PerformanceAdmin(ReportAdmin):
     class Media:
         css = {"all": ["taskqueue/charts.css", "taskqueue/pages.css"]}
 
+    needed_to_view = (VIEW_FIGURES,)
+
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.has_perm(VIEW_FIGURES))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.test import Client
 from django.utils.html import escape
@@ -76,6 +77,27 @@ def test_whoever_lacks_no_permission_reads_that_it_is_not_allowed(
 ) -> None:
     page = refusal(log_in_as("superuser"), url("lease", "change", rows.lease.pk), status="ready")
     assert "You may not do this." in page
+    assert "Ask an administrator" not in page
+
+
+def test_a_refusal_of_the_project_keeps_its_words(
+    log_in_as: LogIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> bool:
+        raise PermissionDenied("Not <before> noon.")
+
+    monkeypatch.setattr(LimitAdmin, "has_view_permission", refuse)
+    client = log_in_as("viewer", "view_worker")
+    # The list of pages asks too, once the page is shown.
+    monkeypatch.setattr(LimitAdmin, "get_model_perms", lambda *_: {})
+    page = refusal(client, url("limit", "changelist"))
+    assert "Not &lt;before&gt; noon." in page
+    assert "You need" not in page
+
+
+def test_performance_names_the_permission_for_figures(log_in_as: LogIn) -> None:
+    page = refusal(log_in_as("staff", "view_task"), url("performance", "changelist"))
+    assert "(taskqueue.view_rollup)" in page
 
 
 def test_a_refusal_undoes_what_its_request_wrote(
