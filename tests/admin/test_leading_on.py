@@ -73,6 +73,15 @@ def test_a_paused_definition_links_to_its_page_and_says_since_when(log_in_as: Lo
     assert "since <time" in page
 
 
+def test_a_paused_definition_is_no_link_for_whoever_may_not_view_its_page(
+    log_in_as: LogIn,
+) -> None:
+    control.pause_definition("shop.send")
+    page = read(log_in_as("staff", "view_queue"), url("queue", "changelist"))
+    assert "send</strong>" in page
+    assert reverse("admin:taskqueue_performance_changelist") not in page
+
+
 def test_an_endpoint_without_a_description_is_named_by_its_host(log_in_as: LogIn) -> None:
     row = Endpoint.objects.create(url="https://user:key@hooks.shop.example/in?token=x", secret="s")
     client = log_in_as("superuser")
@@ -102,6 +111,13 @@ def test_the_form_of_an_alert_rule_names_endpoints_to_those_who_may_see_them(
     client.post(url("alertrule", "edit", rule.pk), {**given, "endpoints": [str(other.pk)]})
     rule.refresh_from_db()
     assert rule.channels["endpoints"] == [str(other.pk)]
+
+
+def test_endpoints_of_one_host_are_told_apart_by_their_ids(log_in_as: LogIn) -> None:
+    rows = [Endpoint.objects.create(url=f"https://one.example/{name}", secret="s") for name in "ab"]
+    page = read(log_in_as("superuser"), url("alertrule", "new"))
+    for row in rows:
+        assert f"one.example ({row.pk})" in page
 
 
 def test_whoever_may_not_manage_webhooks_types_the_ids_of_endpoints(log_in_as: LogIn) -> None:

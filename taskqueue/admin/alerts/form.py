@@ -138,7 +138,7 @@ class RuleForm(forms.Form):
             rows = endpoint_rows()[:MOST_ENDPOINTS]
             self.fields["endpoints"] = forms.MultipleChoiceField(
                 label=_("Endpoints"), required=False, widget=forms.CheckboxSelectMultiple,
-                choices=[(str(each.pk), endpoint_title(each)) for each in rows],
+                choices=[(str(each.pk), f"{endpoint_title(each)} ({each.pk})") for each in rows],
                 help_text=_("Webhook endpoints that receive its alerts."),
             )  # fmt: skip
         if row is not None:
