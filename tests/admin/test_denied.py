@@ -77,7 +77,7 @@ def test_whoever_lacks_no_permission_reads_that_it_is_not_allowed(
 ) -> None:
     page = refusal(log_in_as("superuser"), url("lease", "change", rows.lease.pk), status="ready")
     assert "You may not do this." in page
-    assert "Ask an administrator" not in page
+    assert "can give you access" not in page
 
 
 def test_a_refusal_of_the_project_keeps_its_words(
