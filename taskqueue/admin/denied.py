@@ -17,7 +17,7 @@ from taskqueue.access.lacking import names_of_missing
 
 
 class Denied(PermissionDenied):
-    """The user lacks some of these permissions; without any, those to view the page."""
+    """Raised if a user lacks some of these permissions; if none are given, those of the page."""
 
     def __init__(self, *permissions: str) -> None:
         super().__init__()

@@ -40,7 +40,8 @@ class subscribed(Lasting):  # noqa: N801  (read as a participle: `with subscribe
 
     def _end(self) -> None:
         connection, was_in_transaction, names = self._begun.pop()
-        # A transaction that has ended, or can only be rolled back, undoes the subscriptions.
+        # A transaction that has ended is taken as rolled back, as at the end of a test; that, and
+        # one that can only be rolled back, undoes the subscriptions.
         is_undone = was_in_transaction and not connection.in_atomic_block
         if names and not is_undone and not connection.needs_rollback:
             unsubscribe(connection, Subscriber.HANDLER, *names)

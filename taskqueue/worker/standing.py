@@ -38,7 +38,7 @@ class StandingClaim:
         """Return the claim, if it may begin now. Only the database thread calls this."""
         queues = self._choose(set(self._heard)) if self._held and self._heard else ()
         if queues and (claim := self._pop()) is not None:
-            # The claim answers these, and the look that follows it what a ping adds meanwhile.
+            # The claim answers these. A ping may add others, which the next look answers.
             self._heard.clear()
             claim.announced = queues
             return claim

@@ -13,9 +13,10 @@ _TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?", re.ASCII)
 
 
 def moment(text: str, *, now: datetime) -> datetime:
-    """`2h` before now; the last `14:30`; a date, or a datetime in ISO 8601. Raises ValueError.
+    """Return the moment that the text names: `2h` ago, the last `14:30`, a date or a datetime.
 
-    Without an offset it is in the current time zone; a date means its beginning.
+    Dates and datetimes are in ISO 8601. Without an offset they are in the current time zone; a
+    date means its beginning. Raises ValueError for any other text.
     """
     text = text.strip()
     try:
